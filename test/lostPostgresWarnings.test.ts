@@ -39,7 +39,7 @@ const WORKS: Readonly<Record<string, Begin>> = {
   'the accounts of endpoints cannot be read; trying again': (log) => startWorkers(log, [1]),
   'waiting deliveries cannot be counted': (log) => {
     const watch = new BacklogWatch({ sql, log });
-    watch.note(new Map([[1, 1_000]]));
+    watch.count([1]);
     return () => watch.stop();
   },
   'deliveries that were left out cannot be made': (log) => {

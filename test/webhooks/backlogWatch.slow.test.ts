@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { LocalDeliverySchedule } from '../../src/redis/wakeUps.ts';
+import { DeliveryWaker } from '../../src/webhooks/delivery/deliveryWorkers.ts';
 import { BacklogWatch } from '../../src/webhooks/pauses/backlogWatch.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
@@ -20,7 +22,7 @@ function startWatch(t: TestContext, { sql }: DeliveryDatabase) {
     },
   });
   t.after(() => watch.stop());
-  return { watch, paused };
+  return { waker: new DeliveryWaker(new LocalDeliverySchedule(), watch), paused };
 }
 
 const setQuota = ({ sql }: DeliveryDatabase, perAccount: number, perEndpoint: number) => sql`
@@ -36,9 +38,9 @@ describe('an endpoint with too many waiting deliveries', () => {
     await database.queue(flooded, 6);
     await database.queue(own, 5);
     await database.queue(foreign, 6);
-    const { watch, paused } = startWatch(t, database);
-    watch.note(new Map([[flooded, STEP - 1]]));
-    watch.note(new Map([[flooded, 1]]));
+    const { waker, paused } = startWatch(t, database);
+    waker.queued(new Map([[flooded, STEP - 1]]));
+    waker.queued(new Map([[flooded, 1]]));
     await waitFor(() => paused.length > 0);
     assert.deepEqual(paused, [`${flooded} endpoint_quota`]);
     assert.equal((await database.queue(flooded)).length, 0);
@@ -58,8 +60,8 @@ describe('an endpoint with too many waiting deliveries', () => {
     await database.queue(first, 100);
     await database.queue(second, 100);
     await database.queue(small, 2);
-    const { watch, paused } = startWatch(t, database);
-    watch.note(new Map([[small, STEP]]));
+    const { waker, paused } = startWatch(t, database);
+    waker.queued(new Map([[small, STEP]]));
     await waitFor(() => paused.length === 2);
     assert.deepEqual(paused.toSorted(), [`${first} account_quota`, `${second} account_quota`]);
     assert.equal((await database.queue(small)).length, 1);

@@ -191,14 +191,21 @@ export class DeliveryWorkers {
   }
 }
 
+/** When a pod has made this many deliveries of an endpoint, what waits for its account is counted. */
+const COUNTED_STEP = 1_000;
+/** Endpoints with fewer new deliveries than a step. Beyond this all of them begin at 0. */
+const COUNTED_MAX = 100_000;
+
 /** Wakes the pods that send deliveries. */
 export class DeliveryWaker {
   readonly #schedule: Pick<DeliverySchedule, 'addAll'>;
-  readonly #watch: Pick<BacklogWatch, 'note'>;
+  readonly #watch: Pick<BacklogWatch, 'count'>;
+  /** By endpoint: deliveries made since it was last counted. */
+  readonly #made = new Map<number, number>();
   /** Those of this pod, if it sends. */
   workers: Pick<DeliveryWorkers, 'poke'> | null = null;
 
-  constructor(schedule: Pick<DeliverySchedule, 'addAll'>, watch: Pick<BacklogWatch, 'note'>) {
+  constructor(schedule: Pick<DeliverySchedule, 'addAll'>, watch: Pick<BacklogWatch, 'count'>) {
     this.#schedule = schedule;
     this.#watch = watch;
   }
@@ -209,10 +216,20 @@ export class DeliveryWaker {
     void this.#schedule.addAll(due).then(() => this.workers?.poke());
   };
 
-  /** The same, and notes how many were made: endpoints with too many are paused. */
+  /** The same, for new deliveries. Endpoints with too many are paused. */
   readonly queued = (made: ReadonlyMap<number, number>): void => {
-    this.#watch.note(made);
     this.wake([...made.keys()]);
+    const crowded: number[] = [];
+    for (const [webhookId, count] of made) {
+      const sum = (this.#made.get(webhookId) ?? 0) + count;
+      if (sum < COUNTED_STEP) this.#made.set(webhookId, sum);
+      else {
+        this.#made.delete(webhookId);
+        crowded.push(webhookId);
+      }
+    }
+    if (this.#made.size > COUNTED_MAX) this.#made.clear();
+    if (crowded.length > 0) this.#watch.count(crowded);
   };
 }
 

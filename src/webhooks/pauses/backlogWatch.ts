@@ -12,12 +12,8 @@ import {
   selectQuotaOwners,
 } from './pauses.sql.ts';
 
-/** When a pod has made this many deliveries of an endpoint, it counts what waits for the account. */
-const STEP = 1_000;
 /** The pause after a count is this many times as long as the count, so that counting takes a tenth of a connection. */
 const REST_FACTOR = 9;
-/** Endpoints with fewer new deliveries than a step. Beyond this all of them begin at 0. */
-const ENDPOINTS_MAX = 100_000;
 
 export interface BacklogPorts {
   readonly sql: Sql;
@@ -26,37 +22,26 @@ export interface BacklogPorts {
 
 /**
  * Pauses endpoints when more deliveries wait than their account may have. A pod counts what waits for an account when it has
- * made a thousand deliveries of one of its endpoints, in no transaction of a point. So the quota may be exceeded by a
+ * made a thousand deliveries of one of its endpoints (DeliveryWaker), in no transaction of a point. So the quota may be exceeded by a
  * thousand deliveries of each endpoint and pod, and by what is made in ten times the length of a count.
  */
 export class BacklogWatch {
   readonly #ports: BacklogPorts;
-  /** By endpoint: deliveries made since it was last counted. */
-  #made = new Map<number, number>();
   #crowded = new Set<number>();
   readonly #counts: RepeatedWork;
 
   constructor(ports: BacklogPorts) {
     this.#ports = ports;
     this.#counts = new RepeatedWork(
-      (stopped) => this.#count(stopped),
+      (stopped) => this.#countAll(stopped),
       (error) => ports.log.warn(errorFields(error), 'waiting deliveries cannot be counted'),
     );
   }
 
-  /** Takes how many deliveries were made, by endpoint. */
-  note(made: ReadonlyMap<number, number>): void {
-    for (const [webhookId, count] of made) {
-      const sum = (this.#made.get(webhookId) ?? 0) + count;
-      if (sum < STEP) {
-        this.#made.set(webhookId, sum);
-        continue;
-      }
-      this.#made.delete(webhookId);
-      this.#crowded.add(webhookId);
-    }
-    if (this.#made.size > ENDPOINTS_MAX) this.#made.clear();
-    if (this.#crowded.size > 0) this.#counts.wake();
+  /** Counts what waits for the accounts of these endpoints. */
+  count(webhookIds: readonly number[]): void {
+    for (const webhookId of webhookIds) this.#crowded.add(webhookId);
+    this.#counts.wake();
   }
 
   stop(): Promise<void> {
@@ -64,7 +49,7 @@ export class BacklogWatch {
   }
 
   /** What could not be counted is counted after another thousand deliveries. */
-  async #count(stopped: AbortSignal): Promise<void> {
+  async #countAll(stopped: AbortSignal): Promise<void> {
     const { sql, log } = this.#ports;
     const webhookIds = [...this.#crowded];
     this.#crowded = new Set();
