@@ -8,7 +8,7 @@ import {
   geofenceEventMessage,
 } from '../events/fleetEvent.ts';
 import { arrayLiteral, type Tx } from '../postgres/sql.ts';
-import { insertDeliveries, type NewDelivery } from '../webhooks/deliveries.sql.ts';
+import { insertDeliveries, type NewDelivery } from '../webhooks/delivery/claims.sql.ts';
 import type { OutboxEvent, OutboxRow } from '../webhooks/delivery/outbox.sql.ts';
 import { insertOutbox, selectReceivers } from '../webhooks/delivery/outbox.sql.ts';
 import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } from '../webhooks/message.ts';

@@ -1,15 +1,7 @@
-import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import { RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
-import { type DeliveryStatus, newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from './message.ts';
+import type { DeliveryStatus, WebhookType } from './message.ts';
 import { selectRemovedOf } from './webhooks.sql.ts';
-
-/** A delivery about to be queued. */
-export interface NewDelivery {
-  readonly webhookId: number;
-  readonly eventId: string;
-  readonly eventType: WebhookType;
-  readonly body: string;
-}
 
 /** A delivery as its owner sees it, under the names of the API and of the table. */
 export interface Delivery {
@@ -28,41 +20,9 @@ export interface Delivery {
 }
 
 /** A `Delivery`, in its order. */
-const COLUMNS = new RawSql(`
+export const DELIVERY_COLUMNS = new RawSql(`
   d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at, d.last_status_code,
   d.last_error, d.last_duration_ms, d.created_at, d.delivered_at`);
-
-/**
- * Queues deliveries in the transaction that produced their events, and returns those it queued. It skips endpoints that
- * are gone and endpoints of deactivated accounts. Unless this is a test, it also skips endpoints that are inactive or
- * paused. Deliveries of new events must not overtake those in the outbox, so accounts with events there are skipped too.
- * The endpoints are locked against deletion until the transaction ends. The partitions must exist.
- *
- * A delivery carries the time at which the transaction began. The unique index includes that time, because the table is
- * partitioned by it. So the index rejects a second delivery of an event to an endpoint within one transaction. Another
- * transaction cannot produce the same event.
- */
-export async function insertDeliveries(
-  tx: Tx,
-  deliveries: readonly NewDelivery[],
-  of: 'new_events' | 'left_out' | 'pause' | 'test',
-): Promise<Delivery[]> {
-  if (deliveries.length === 0) return [];
-  return tx<Delivery[]>`
-    insert into webhook_delivery as d (id, webhook_id, account_id, event_id, event_type, body, created_at)
-    select ${newDeliveryIdStart()} || lpad(to_hex(n.ordinal), ${ORDINAL_HEX_CHARS}, '0'),
-      w.id, w.account_id, n.event_id, n.event_type, n.body, transaction_timestamp()
-    from unnest(
-      ${arrayLiteral(deliveries.map((d) => d.webhookId))}::bigint[], ${deliveries.map((d) => d.eventId)}::text[],
-      ${deliveries.map((d) => d.eventType)}::text[], ${deliveries.map((d) => d.body)}::text[]
-    ) with ordinality as n (webhook_id, event_id, event_type, body, ordinal)
-    join webhook w on w.id = n.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
-    join account a on a.id = w.account_id and a.active
-    where ${of !== 'new_events'} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
-    order by n.ordinal
-    for key share of w
-    returning ${COLUMNS}`;
-}
 
 /** A page of a list, limited to a range of creation times: both ends included, in milliseconds as shown. */
 export interface DeliveryPage {
@@ -108,7 +68,7 @@ async function selectNewest(
   { limit, offset, fromMs, toMs }: DeliveryPage,
 ): Promise<Delivery[]> {
   const statement = sql<Delivery[]>`
-    select ${COLUMNS} from (
+    select ${DELIVERY_COLUMNS} from (
       select id, created_at from webhook_delivery where ${condition}
         ${fromMs === null ? sql`` : sql`and created_at >= ${new Date(fromMs)}`}
         ${toMs === null ? sql`` : sql`and created_at < ${new Date(toMs + 1)}`}
@@ -138,7 +98,7 @@ export async function requeueDelivery(
   const [requeued] = await sql<Delivery[]>`
     update webhook_delivery d set status = 'requeued', spent = 0, next_attempt_at = clock_timestamp()
     where ${isThere} and d.status = any(${REPLAYABLE}::text[]) and d.attempt_token is null
-    returning ${COLUMNS}`;
+    returning ${DELIVERY_COLUMNS}`;
   if (requeued !== undefined) return requeued;
   const found = await sql`select from webhook_delivery d where ${isThere}`;
   return found.length > 0 ? 'not_replayable' : undefined;

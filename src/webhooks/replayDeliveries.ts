@@ -3,7 +3,8 @@ import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.t
 import { parseIsoMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { Delivery, ReplayCursor, ReplayRequest, RequeuedChunk } from './deliveries.sql.ts';
-import { insertDeliveries, REPLAYABLE, requeueChunk, requeueDelivery } from './deliveries.sql.ts';
+import { REPLAYABLE, requeueChunk, requeueDelivery } from './deliveries.sql.ts';
+import { insertDeliveries } from './delivery/claims.sql.ts';
 import { newEventId, pingBody } from './message.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 

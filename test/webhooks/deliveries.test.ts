@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { insertDeliveries } from '../../src/webhooks/deliveries.sql.ts';
+import { insertDeliveries } from '../../src/webhooks/delivery/claims.sql.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../../src/ingest/storeEvents.sql.ts';
-import { insertDeliveries, type NewDelivery } from '../../src/webhooks/deliveries.sql.ts';
+import { insertDeliveries, type NewDelivery } from '../../src/webhooks/delivery/claims.sql.ts';
 import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/message.ts';
 import { countLeftOut } from '../../src/webhooks/pauses/leftOut.sql.ts';
 import { type LeftOutPorts, makeLeftOut } from '../../src/webhooks/pauses/makeLeftOut.ts';

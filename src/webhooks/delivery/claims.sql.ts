@@ -1,5 +1,47 @@
-import { arrayLiteral, type Sql } from '../../postgres/sql.ts';
-import type { RetryRule, Transition } from '../message.ts';
+import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
+import { DELIVERY_COLUMNS, type Delivery } from '../deliveries.sql.ts';
+import type { RetryRule, Transition, WebhookType } from '../message.ts';
+import { newDeliveryIdStart, ORDINAL_HEX_CHARS } from '../message.ts';
+
+/** A delivery about to be queued. */
+export interface NewDelivery {
+  readonly webhookId: number;
+  readonly eventId: string;
+  readonly eventType: WebhookType;
+  readonly body: string;
+}
+
+/**
+ * Queues deliveries in the transaction that produced their events, and returns those it queued. It skips endpoints that
+ * are gone and endpoints of deactivated accounts. Unless this is a test, it also skips endpoints that are inactive or
+ * paused. Deliveries of new events must not overtake those in the outbox, so accounts with events there are skipped too.
+ * The endpoints are locked against deletion until the transaction ends. The partitions must exist.
+ *
+ * A delivery carries the time at which the transaction began. The unique index includes that time, because the table is
+ * partitioned by it. So the index rejects a second delivery of an event to an endpoint within one transaction. Another
+ * transaction cannot produce the same event.
+ */
+export async function insertDeliveries(
+  tx: Tx,
+  deliveries: readonly NewDelivery[],
+  of: 'new_events' | 'left_out' | 'pause' | 'test',
+): Promise<Delivery[]> {
+  if (deliveries.length === 0) return [];
+  return tx<Delivery[]>`
+    insert into webhook_delivery as d (id, webhook_id, account_id, event_id, event_type, body, created_at)
+    select ${newDeliveryIdStart()} || lpad(to_hex(n.ordinal), ${ORDINAL_HEX_CHARS}, '0'),
+      w.id, w.account_id, n.event_id, n.event_type, n.body, transaction_timestamp()
+    from unnest(
+      ${arrayLiteral(deliveries.map((d) => d.webhookId))}::bigint[], ${deliveries.map((d) => d.eventId)}::text[],
+      ${deliveries.map((d) => d.eventType)}::text[], ${deliveries.map((d) => d.body)}::text[]
+    ) with ordinality as n (webhook_id, event_id, event_type, body, ordinal)
+    join webhook w on w.id = n.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
+    join account a on a.id = w.account_id and a.active
+    where ${of !== 'new_events'} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
+    order by n.ordinal
+    for key share of w
+    returning ${DELIVERY_COLUMNS}`;
+}
 
 /** The right to send to one endpoint. Only the holder of the newest token may write results. */
 export interface Lease {

@@ -3,14 +3,8 @@ import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { ENDPOINT_LIMITS } from '../endpoint.ts';
-import {
-  type Backlog,
-  countBacklogs,
-  type Pause,
-  pauseWebhooks,
-  type QuotaOwner,
-  selectQuotaOwners,
-} from './pauses.sql.ts';
+import type { Backlog, Pause, QuotaOwner } from './pauses.sql.ts';
+import { countBacklogs, pauseWebhooks, selectQuotaOwners } from './pauses.sql.ts';
 
 /** The pause after a count is this many times as long as the count, so that counting takes a tenth of a connection. */
 const REST_FACTOR = 9;

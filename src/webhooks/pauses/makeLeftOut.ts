@@ -4,7 +4,7 @@ import { invariant } from '../../lib/errors.ts';
 import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { insertDeliveries, type NewDelivery } from '../deliveries.sql.ts';
+import { insertDeliveries, type NewDelivery } from '../delivery/claims.sql.ts';
 import { fleetEventBody, fleetEventWebhookId, matches, webhookTypeOf } from '../message.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 import {

@@ -6,8 +6,12 @@ import { weekStartMs } from '../../../src/lib/time.ts';
 import { DELIVERIES, ensureWeeks } from '../../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.sql.ts';
-import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
-import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
+import {
+  type Claim,
+  type Claimed,
+  claimDeliveries,
+  insertDeliveries,
+} from '../../../src/webhooks/delivery/claims.sql.ts';
 import { claimInBatches, type DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
