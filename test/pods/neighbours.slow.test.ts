@@ -24,7 +24,7 @@ async function open(t: TestContext): Promise<AttackBench> {
     databaseUrl: url,
     scale: IS_TORTURE ? 'torture' : 'smoke',
     times: IS_TORTURE ? TORTURE_TIMES : SHORT_TIMES,
-    attackers: 2,
+    attackers: IS_TORTURE ? 2 : 1,
   });
   t.after(async () => {
     await neighbourhood[Symbol.asyncDispose]();

@@ -35,10 +35,12 @@ export interface OwnPostgres {
   copyFiles(): Promise<void>;
   /** Kills it if it runs, puts the copied files in place of its own, and starts it. */
   putFilesBack(): Promise<void>;
+  /** Kills it if it runs, and removes all of it. */
+  end(): Promise<void>;
 }
 
-/** Starts a migrated Postgres of its own; it goes away after the test. */
-export async function startOwnPostgres(t: TestContext): Promise<OwnPostgres> {
+/** Starts a migrated Postgres of its own; it goes away after the test given, else with `end`. */
+export async function startOwnPostgres(t?: TestContext): Promise<OwnPostgres> {
   const dataDir = await makeDataDir();
   const home = await findDataFolder(dataDir, () => undefined);
   const binaries = await findBinaries(home);
@@ -107,12 +109,13 @@ export async function startOwnPostgres(t: TestContext): Promise<OwnPostgres> {
       await rm(`${cluster}/postmaster.pid`, { force: true });
       await start();
     },
+    end: async () => {
+      await postgres.resume();
+      await postgres.kill();
+      await removeDataDir(dataDir);
+    },
   };
-  t.after(async () => {
-    await postgres.resume();
-    await postgres.kill();
-    await removeDataDir(dataDir);
-  });
+  t?.after(postgres.end);
   await start();
   const sql = openSql(url, { maxConnections: 1, name: 'test migration' });
   await migrate(sql, () => undefined);
