@@ -158,7 +158,7 @@ describe('sharing and changing the organization', () => {
   test('show what is shared to the next call of a member, and hide what is unshared from it', async () => {
     const { apis, ids, share } = people;
     const id = ids.annasOwn;
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 2; round++) {
       assert.equal(gist(await apis.ben.get(`/${id}`)), '404 NOT_FOUND');
       await share('area:share', 'annasOwn');
       assert.equal(gist(await apis.ben.get(`/${id}`)), '200');

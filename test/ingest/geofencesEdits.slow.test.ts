@@ -11,7 +11,7 @@ import { seededRandom } from '../support/seededRandom.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
 const SEEDS = IS_TORTURE ? Array.from({ length: 10 }, (_, n) => (Date.now() % 100_000) + n) : [1];
-const STEPS = IS_TORTURE ? 400 : 160;
+const STEPS = IS_TORTURE ? 400 : 100;
 
 describe('points and writes of every kind, one after the other, each through any of three pods', {
   skip: skipWithoutRedis(),

@@ -6,15 +6,19 @@ import { NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { connectEmbedded } from '../../src/postgres/embedded/embedded.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { imeiOf } from '../support/devices.ts';
+import { areaApi } from '../support/http/areas.ts';
 import {
+  type PlaceOf,
   PointStream,
   provenPoints,
   type Sent,
   type SentPoint,
   streamDuring,
 } from '../support/ingest/pointStream.ts';
+import { anyRoadArea, PLACES, placeAt, type RoadArea, replayRoad } from '../support/ingest/road.ts';
 import { type Pod, startPod } from '../support/pod.ts';
-import { adminOf } from '../support/postgres/admin.ts';
+import { type Admin, adminOf } from '../support/postgres/admin.ts';
 import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { eventually, processesIn } from '../support/postgres/embedded.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
@@ -23,34 +27,101 @@ import { type ServiceProcess, serviceEnv, startProcess } from '../support/servic
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const KILLS = IS_TORTURE ? 20 : 2;
+const KILLS = IS_TORTURE ? 50 : 2;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const OWNER = 'owner@example.com';
+const AREAS = 20;
 const SENDERS = 4;
 const DEVICES_PER_SENDER = 3;
-
-const imeiOf = (n: number): string => String(350000000000000 + n);
 const IMEIS = Array.from({ length: SENDERS * DEVICES_PER_SENDER }, (_, n) => imeiOf(n));
 
-async function setUp(admin: ReturnType<typeof adminOf>): Promise<string> {
+/** An account with its devices; returns its key. */
+async function setUp(admin: Admin): Promise<string> {
   await admin.account(OWNER);
-  for (const imei of IMEIS) await admin.device(OWNER, imei);
+  await admin.importDevices(
+    OWNER,
+    IMEIS.map((imei) => ({ imei })),
+  );
   return (await admin.key(OWNER)).key;
 }
 
-const streamsOf = (seed: number): PointStream[] =>
-  Array.from({ length: SENDERS }, (_, n) => {
-    const imeis = IMEIS.slice(n * DEVICES_PER_SENDER, (n + 1) * DEVICES_PER_SENDER);
-    return new PointStream(imeis, seed * SENDERS + n, Date.now() - 20 * DAY_MS);
-  });
-
-/** Everything that Postgres holds is what was sent, and follows from it. */
-async function proveStored(sql: Sql, sent: Sent): Promise<void> {
-  const stored = Map.groupBy(await provenPoints(sql, sent), ({ imei }) => imei);
-  for (const imei of IMEIS) await proveDevice(sql, imei, stored.get(imei) ?? []);
+/** Areas over the places where the devices drive. */
+async function makeAreas(pod: Pod, key: string, random: () => number): Promise<Map<number, RoadArea>> {
+  const areas = new Map<number, RoadArea>();
+  for (let n = 0; n < AREAS; n++) {
+    const area = anyRoadArea(`Area ${n}`, random);
+    areas.set(await areaApi(pod, key).make(area.body), area);
+  }
+  return areas;
 }
 
-/** State and events of a device are those of its stored points, one after the other. */
+const newStreams = (): PointStream[] =>
+  Array.from({ length: SENDERS }, (_, n) => {
+    const imeis = IMEIS.slice(n * DEVICES_PER_SENDER, (n + 1) * DEVICES_PER_SENDER);
+    return new PointStream(imeis, SEED * SENDERS + n, Date.now() - 100 * DAY_MS, driver());
+  });
+
+/** A sender's devices go up and down the road, a place at a time or none. */
+function driver(): PlaceOf {
+  const places = new Map<string, number>();
+  return (imei, random) => {
+    const before = places.get(imei) ?? Math.floor(random() * PLACES);
+    const place = Math.min(PLACES - 1, Math.max(0, before + Math.floor(random() * 4) - 1));
+    places.set(imei, place);
+    return placeAt(place);
+  };
+}
+
+interface RunningPod {
+  readonly service: ServiceProcess;
+  readonly ingest: string;
+}
+
+/** The pods that run, each in a process of its own. */
+class Processes {
+  readonly #t: TestContext;
+  readonly #url: string;
+  readonly #random: () => number;
+  readonly #running = new Set<RunningPod>();
+  /** It was given points last. */
+  #busy: RunningPod | undefined;
+
+  constructor(t: TestContext, url: string, random: () => number) {
+    this.#t = t;
+    this.#url = url;
+    this.#random = random;
+  }
+
+  async start(): Promise<void> {
+    const service = startProcess(this.#t, serviceEnv(this.#url));
+    this.#running.add({ service, ingest: (await service.listening).ingest });
+  }
+
+  /** Where any one of them takes points; it may have died this moment. */
+  anyIngest(): string {
+    const pods = [...this.#running];
+    this.#busy = pods[Math.floor(this.#random() * pods.length)];
+    return this.#busy?.ingest ?? '';
+  }
+
+  /** Kills the one that has hardly had the time to store what it was given. */
+  async killBusy(): Promise<void> {
+    assert.ok(this.#busy);
+    const { service } = this.#busy;
+    this.#running.delete(this.#busy);
+    service.child.kill('SIGKILL');
+    await service.ended;
+  }
+}
+
+/** Everything that Postgres holds is what was sent, and follows from it. Returns how many geofence events there are. */
+async function proveStored(sql: Sql, sent: Sent, areas: ReadonlyMap<number, RoadArea>): Promise<number> {
+  const stored = Map.groupBy(await provenPoints(sql, sent), ({ imei }) => imei);
+  for (const imei of IMEIS) await proveDevice(sql, imei, stored.get(imei) ?? []);
+  return proveGeofences(sql, areas, stored);
+}
+
+/** State and events of a device itself are those of its stored points, one after the other. */
 async function proveDevice(sql: Sql, imei: string, points: readonly SentPoint[]): Promise<void> {
   let track = NO_STATE;
   const expected: object[] = [];
@@ -77,7 +148,7 @@ async function proveDevice(sql: Sql, imei: string, points: readonly SentPoint[])
     }
   }
   const events = await sql<{ type: string; occurred_at: Date; data: object }[]>`
-    select type, occurred_at, data from fleet_event where device_imei = ${imei} order by id`;
+    select type, occurred_at, data from fleet_event where device_imei = ${imei} and type <> 'geofence' order by id`;
   assert.deepEqual(
     events.map((row) => ({ type: row.type, occurredAt: row.occurred_at.toISOString(), data: row.data })),
     expected,
@@ -87,6 +158,31 @@ async function proveDevice(sql: Sql, imei: string, points: readonly SentPoint[])
   assert.equal(state?.recorded_at?.getTime() ?? null, track.recordedAtMs);
   if (track.recordedAtMs !== null) assert.equal(state?.latitude, track.lat);
   assert.equal(state?.ignition, track.ignition);
+}
+
+/** Every device has exactly the geofence events that its stored points make, one after the other. */
+async function proveGeofences(
+  sql: Sql,
+  areas: ReadonlyMap<number, RoadArea>,
+  points: ReadonlyMap<string, readonly SentPoint[]>,
+): Promise<number> {
+  const rows = await sql<
+    { imei: string; areaId: number; event: string; occurredAt: Date; enteredAt: string }[]
+  >`
+    select device_imei as imei, area_id as "areaId", direction as event, occurred_at as "occurredAt",
+           data->>'enteredAt' as "enteredAt"
+    from fleet_event where type = 'geofence' order by id`;
+  const reported = Map.groupBy(rows, ({ imei }) => imei);
+  for (const imei of IMEIS) {
+    assert.deepEqual(
+      (reported.get(imei) ?? []).map(({ imei: _, occurredAt, ...row }) => ({
+        ...row,
+        occurredAt: occurredAt.toISOString(),
+      })),
+      replayRoad(areas, points.get(imei) ?? []),
+    );
+  }
+  return rows.length;
 }
 
 async function proveMemory(pod: Pod, key: string, sql: Sql): Promise<void> {
@@ -100,54 +196,39 @@ async function proveMemory(pod: Pod, key: string, sql: Sql): Promise<void> {
   }
 }
 
-/** Starts it again and again, killing it each time after a few more points were acknowledged. */
-async function killOften(
-  start: () => ServiceProcess,
-  setIngest: (url: string) => void,
-  random: () => number,
-  sent: () => number,
-): Promise<ServiceProcess> {
-  for (let kill = 0; ; kill++) {
-    const service = start();
-    setIngest((await service.listening).ingest);
-    const wanted = sent() + 20 + random() * 200;
-    await waitFor(() => sent() >= wanted);
-    if (kill === KILLS) return service;
-    await sleep(random() * 20);
-    service.child.kill('SIGKILL');
-    await service.ended;
-  }
-}
-
-describe('the service is killed while points stream in', () => {
-  test(`${KILLS} times on a Postgres that lives on: nothing acknowledged is lost, nothing is there twice (seed ${SEED})`, async (t: TestContext) => {
+describe('while points stream in', () => {
+  test(`one of two pods is killed, and another takes its place, ${KILLS} times: nothing acknowledged is lost, nothing is there twice (seed ${SEED})`, async (t) => {
     const { url } = await createDatabase(t);
+    const random = seededRandom(SEED);
     const key = await setUp(adminOf(url));
     // Another pod sees it all from beside.
     const witness = await startPod(url, { t });
-    let ingest = '';
+    const areas = await makeAreas(witness, key, random);
+    const pods = new Processes(t, url, random);
+    await Promise.all([pods.start(), pods.start()]);
     const sent = await streamDuring(
-      streamsOf(SEED),
-      () => ingest,
+      newStreams(),
+      () => pods.anyIngest(),
       async (acknowledged) => {
-        await killOften(
-          () => startProcess(t, serviceEnv(url)),
-          (now) => {
-            ingest = now;
-          },
-          seededRandom(SEED),
-          acknowledged,
-        );
+        for (let kill = 0; kill < KILLS; kill++) {
+          const wanted = acknowledged() + 20 + random() * (IS_TORTURE ? 300 : 100);
+          await waitFor(() => acknowledged() >= wanted);
+          await sleep(random() * 10);
+          await pods.killBusy();
+          await pods.start();
+        }
+        const wanted = acknowledged() + 100;
+        await waitFor(() => acknowledged() >= wanted);
       },
     );
     const sql = openSql(url, { maxConnections: 1, name: 'test' });
     t.after(() => sql.end());
-    assert.ok(sent.acknowledged.length > KILLS * 20);
-    await proveStored(sql, sent);
+    const events = await proveStored(sql, sent, areas);
+    assert.ok(events > KILLS * 10, `only ${events} events`);
     await proveMemory(witness, key, sql);
   });
 
-  test('with its embedded Postgres: no process stays behind, the next start recovers', async (t: TestContext) => {
+  test('the service is killed with its embedded Postgres: no process stays behind, the next start recovers', async (t) => {
     const dataDir = await makeDataDir();
     t.after(() => removeDataDir(dataDir));
     const { DATABASE_URL: _, ...env } = serviceEnv('');
@@ -158,7 +239,7 @@ describe('the service is killed while points stream in', () => {
     await setUp(admin);
     let last = first;
     const sent = await streamDuring(
-      streamsOf(SEED),
+      newStreams(),
       () => ingest,
       async (acknowledged) => {
         await waitFor(() => acknowledged() > 50);
@@ -176,7 +257,7 @@ describe('the service is killed while points stream in', () => {
     );
     const { url } = await embeddedOf(dataDir);
     const sql = openSql(url, { maxConnections: 1, name: 'test' });
-    await proveStored(sql, sent);
+    await proveStored(sql, sent, new Map());
     await sql.end();
     last.child.kill('SIGTERM');
     await last.ended;

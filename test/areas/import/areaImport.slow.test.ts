@@ -202,7 +202,7 @@ describe('a dry run', () => {
 
 const MB = 1024 * 1024;
 /** Of each area of the largest import; as many as there may be under torture. */
-const VERTICES = IS_TORTURE ? 2_000 : 500;
+const VERTICES = IS_TORTURE ? 2_000 : 200;
 /** Leaves the processor to the import that is polled beside. */
 const PAUSE_MS = 20;
 describe('a large import', () => {
@@ -232,18 +232,18 @@ describe('a large import', () => {
     assert.equal((await api.import(feature({ name: 'Next' }))).status, 201);
   });
 
-  const crowded = `{"type":"Feature","properties":{"name":"A"},"geometry":{"type":"MultiPoint","coordinates":[${'[],'.repeat(9_999)}[]]}}`;
+  const crowded = `{"type":"Feature","properties":{"name":"A"},"geometry":{"type":"MultiPoint","coordinates":[${'[],'.repeat(1_999)}[]]}}`;
   const large: [title: string, body: string, expected: string][] = [
-    ['a million empty arrays', `{"geojson":[${'[],'.repeat(1_000_000)}0]}`, '422 geojson INVALID_GEOJSON'],
+    ['200 000 empty arrays', `{"geojson":[${'[],'.repeat(200_000)}0]}`, '422 geojson INVALID_GEOJSON'],
     [
-      'a polygon of half a million points',
-      `{"type":"Polygon","coordinates":[[${'[0,0],'.repeat(500_000)}[0,0]]]}`,
+      'a polygon of 100 000 points',
+      `{"type":"Polygon","coordinates":[[${'[0,0],'.repeat(100_000)}[0,0]]]}`,
       '422 ',
     ],
     ['100 000 parts', `{"type":"MultiPoint","coordinates":[${'[0,0],'.repeat(100_000)}[0,0]]}`, '422 '],
     ['100 000 levels', `{"type":"Polygon","coordinates":${'['.repeat(100_000)}`, '422 null INVALID_BODY'],
     [
-      '200 features of 10 000 bad parts',
+      '200 features of 2 000 bad parts',
       `{"type":"FeatureCollection","features":[${Array(200).fill(crowded).join(',')}]}`,
       '422 ',
     ],
@@ -258,8 +258,8 @@ describe('a large import', () => {
   }
 
   test('of parts that all end at the antimeridian is answered like any other', async () => {
-    const touching = Array.from({ length: 20_000 }, (_, n) => {
-      const [south, north] = [-80 + n * 0.008, -80 + n * 0.008 + 0.004];
+    const touching = Array.from({ length: 5_000 }, (_, n) => {
+      const [south, north] = [-80 + n * 0.032, -80 + n * 0.032 + 0.016];
       const edge = n % 2 === 0 ? 180 : -180;
       const inner = n % 2 === 0 ? 179 : -179;
       return [

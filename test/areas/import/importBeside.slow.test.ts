@@ -11,7 +11,7 @@ import { createDatabase } from '../../support/postgres/postgres.ts';
 import { runs } from '../../support/torture.ts';
 
 const OWNER = 'importer@example.com';
-const DEVICES = runs(20_000);
+const DEVICES = runs(2) * IMPORT_CHUNK;
 const lines = Array.from({ length: DEVICES }, (_, n) => ({ imei: String(860_000_000_000_000 + n) }));
 
 /** A pod that follows the feed slowly, until it is ended; returns how many devices were new to it, each time. */

@@ -5,6 +5,7 @@ import { areaView, type StoredArea } from '../../../src/areas/area.ts';
 import { AreaJsonCache } from '../../../src/areas/areaAnswers.ts';
 import { areaFeature } from '../../../src/areas/geojson.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';
+import { runs } from '../../support/torture.ts';
 
 const LIMITS = { bytes: 40_000, bytesPerWorld: 15_000 };
 
@@ -50,7 +51,7 @@ describe('kept JSON of areas', () => {
           assert.ok(texts.bytes <= LIMITS.bytes, `${texts.bytes} bytes`);
         }
       }),
-      { seed: 5, numRuns: 60, endOnFailure: true },
+      { seed: 5, numRuns: runs(10), endOnFailure: true },
     );
   });
 
@@ -68,7 +69,7 @@ describe('kept JSON of areas', () => {
     const texts = new AreaJsonCache(LIMITS);
     const little = smallPolygon(1, 1, 3);
     texts.text(little, 'json');
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < 6; round++) {
       for (let worldId = 2; worldId <= 6; worldId++)
         for (let n = 0; n < 10; n++)
           texts.text(smallPolygon(1_000 * worldId + 10 * round + n, worldId, 40), 'json');

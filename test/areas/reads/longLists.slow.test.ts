@@ -21,7 +21,7 @@ import { runs } from '../../support/torture.ts';
 type Format = 'json' | 'geojson';
 
 const AREAS = 120;
-const VERTICES = 500;
+const VERTICES = 200;
 const LIST = '/api/v3/areas?limit=200';
 const REQUEST = `GET ${LIST} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${keyOf('now')}\r\n\r\n`;
 const mine = { 'X-API-Key': keyOf('now') };

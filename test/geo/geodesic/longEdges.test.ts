@@ -75,7 +75,7 @@ describe('long edges', () => {
           assertNear(nearestEdgeM(edges, lat, lng), nearestBySampling(path, lat, lng), { lat, lng });
         }
       }),
-      { seed: 27, numRuns: runs(40), endOnFailure: true },
+      { seed: 27, numRuns: runs(15), endOnFailure: true },
     );
   });
 
@@ -89,7 +89,7 @@ describe('long edges', () => {
           assertNear(nearestEdgeM(edges, lat, lng), nearestOfAll(path, lat, lng), { lat, lng });
         }
       }),
-      { seed: 28, numRuns: runs(12), endOnFailure: true },
+      { seed: 28, numRuns: runs(4), endOnFailure: true },
     );
   });
 
@@ -112,7 +112,7 @@ describe('long edges', () => {
           }
         },
       ),
-      { seed: 29, numRuns: runs(60), endOnFailure: true },
+      { seed: 29, numRuns: runs(30), endOnFailure: true },
     );
   });
 
