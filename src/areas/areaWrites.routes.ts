@@ -1,21 +1,9 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import {
-  answered,
-  dataBody,
-  type Operation,
-  type RequestBodyDescription,
-} from '../http/openapi/operation.ts';
-import {
-  choice,
-  defaulting,
-  envelope,
-  list,
-  nullable,
-  ref,
-  type Schema,
-  shapeOf,
-} from '../http/openapi/schema.ts';
+import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
+import { answered, dataBody } from '../http/openapi/operation.ts';
+import type { Schema } from '../http/openapi/schema.ts';
+import { choice, defaulting, envelope, list, nullable, ref, shapeOf } from '../http/openapi/schema.ts';
 import { idOf, malformedId, type Parameter } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type ChangePorts, type RequestBody, type Route, routeFactory } from '../http/route.ts';
@@ -32,14 +20,8 @@ import {
 } from './areaFields.ts';
 import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaSchemas.ts';
 import { type CreateOnce, IDEMPOTENCY_KEY, KEY_MISMATCH, TOO_MANY_KEYS } from './createOnce.ts';
-import {
-  createArea,
-  patchArea,
-  removeArea,
-  type SavedArea,
-  type SaveOutcome,
-  upsertArea,
-} from './saveArea.ts';
+import type { SavedArea, SaveOutcome } from './saveArea.ts';
+import { createArea, patchArea, removeArea, upsertArea } from './saveArea.ts';
 
 /** The answer to a malformed external id in the path. */
 const EXTERNAL_ID_MESSAGE = 'an external id has 1 to 100 letters, digits and . _ : / @ # -';

@@ -4,13 +4,8 @@ import { named, onlyMethods, send } from '../http/expressApp.ts';
 import { assetUrl, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { StaticFile, serveFile } from '../http/staticFile.ts';
 import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
-import {
-  type ConsoleTiles,
-  type PageTiles,
-  readPageTiles,
-  type TileArchive,
-  tileRoute,
-} from './consoleTiles.ts';
+import type { ConsoleTiles, PageTiles, TileArchive } from './consoleTiles.ts';
+import { readPageTiles, tileRoute } from './consoleTiles.ts';
 
 export interface ConsolePorts {
   readonly consoleTiles: ConsoleTiles | null;

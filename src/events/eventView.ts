@@ -1,17 +1,7 @@
 import { EXAMPLE_CIRCLE } from '../areas/areaSchemas.ts';
 import { EXAMPLE_IMEI, EXAMPLE_VAN, lat, lng, WORLD_ID } from '../devices/deviceSchemas.ts';
-import {
-  choice,
-  ID,
-  integer,
-  LAT_LNG,
-  number,
-  ref,
-  type Schema,
-  shapeOf,
-  text,
-  time,
-} from '../http/openapi/schema.ts';
+import type { Schema } from '../http/openapi/schema.ts';
+import { choice, ID, integer, LAT_LNG, number, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import type { ApiVersion } from '../http/route.ts';
 import {
   type DeviceEvent,

@@ -5,13 +5,8 @@ import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DAY_MS, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
-import {
-  type CrossingSource,
-  type RecordedCrossing,
-  selectCrossings,
-  selectLastCrossing,
-  selectPast,
-} from './areaRecord.sql.ts';
+import type { CrossingSource, RecordedCrossing } from './areaRecord.sql.ts';
+import { selectCrossings, selectLastCrossing, selectPast } from './areaRecord.sql.ts';
 import { type Explanation, explanationOf, type Names } from './explanation.ts';
 import { PointReplay } from './pointReplay.ts';
 import { selectLastPoints } from './surveyPoints.sql.ts';

@@ -12,17 +12,8 @@ import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { EVENT_SCHEMAS, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { answered, type DescribedError, dataBody, type Operation } from '../http/openapi/operation.ts';
-import {
-  envelope,
-  list,
-  nullable,
-  number,
-  ref,
-  type Schema,
-  shapeOf,
-  text,
-  time,
-} from '../http/openapi/schema.ts';
+import type { Schema } from '../http/openapi/schema.ts';
+import { envelope, list, nullable, number, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import {
   clampedInt,
   isBlank,

@@ -1,11 +1,5 @@
-import {
-  chordDistanceSq,
-  type EdgeIndex,
-  RUN_STRIDE,
-  type SpacePoint,
-  STRIP_STRIDE,
-  VERTEX_STRIDE,
-} from './edgeIndex.ts';
+import type { EdgeIndex, SpacePoint } from './edgeIndex.ts';
+import { chordDistanceSq, RUN_STRIDE, STRIP_STRIDE, VERTEX_STRIDE } from './edgeIndex.ts';
 import {
   ECCENTRICITY_SQUARED,
   EQUATORIAL_RADIUS_M,

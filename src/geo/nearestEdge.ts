@@ -1,13 +1,5 @@
-import {
-  chordDistanceSq,
-  type EdgeIndex,
-  FANOUT_BITS,
-  MOST_ROOTS,
-  RUN_STRIDE,
-  runsAt,
-  type SpacePoint,
-  VERTEX_STRIDE,
-} from './edgeIndex.ts';
+import type { EdgeIndex, SpacePoint } from './edgeIndex.ts';
+import { chordDistanceSq, FANOUT_BITS, MOST_ROOTS, RUN_STRIDE, runsAt, VERTEX_STRIDE } from './edgeIndex.ts';
 import { improveProjection, type Projection, ReachBox } from './edgeProjection.ts';
 import { distanceM, EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, writeSurfacePoint } from './wgs84.ts';
 

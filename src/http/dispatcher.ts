@@ -6,14 +6,8 @@ import { invariant } from '../lib/errors.ts';
 import { type Clock, DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
 import { AnswerWriter, type Exchange, type Observe, whenGone } from './answerWriter.ts';
-import {
-  type AuthorizePorts,
-  authorizeRequest,
-  clientOf,
-  deniedAnswer,
-  refuseScope,
-  rejectApiVersion,
-} from './authorize.ts';
+import type { AuthorizePorts } from './authorize.ts';
+import { authorizeRequest, clientOf, deniedAnswer, refuseScope, rejectApiVersion } from './authorize.ts';
 import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
 import {
   parameterError,

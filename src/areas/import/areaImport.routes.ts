@@ -1,37 +1,18 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, ERRORS, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
 import { answered, bodyOf, type Operation } from '../../http/openapi/operation.ts';
-import {
-  choice,
-  envelope,
-  ID,
-  integer,
-  list,
-  ref,
-  type Schema,
-  shapeOf,
-  text,
-} from '../../http/openapi/schema.ts';
+import type { Schema } from '../../http/openapi/schema.ts';
+import { choice, envelope, ID, integer, list, ref, shapeOf, text } from '../../http/openapi/schema.ts';
 import { choiceParameter, parameterError, readChoice } from '../../http/parameters.ts';
 import { notJsonAnswer } from '../../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
 import { AREA_ERRORS } from '../areaFields.ts';
 import { AREA_ERROR_CODES, EXAMPLE_AREA_BODIES } from '../areaSchemas.ts';
-import {
-  dryRunImport,
-  IMPORT_WARNINGS,
-  type ImportReport,
-  type ImportWarning,
-  importAreas,
-} from './importAreas.ts';
-import {
-  IMPORT_LIMITS,
-  type ImportError,
-  MAX_IMPORT_VALUES,
-  type PlanReply,
-  READING_CODES,
-} from './importPlan.ts';
+import type { ImportReport, ImportWarning } from './importAreas.ts';
+import { dryRunImport, IMPORT_WARNINGS, importAreas } from './importAreas.ts';
+import type { ImportError, PlanReply } from './importPlan.ts';
+import { IMPORT_LIMITS, MAX_IMPORT_VALUES, READING_CODES } from './importPlan.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from './importPlanner.ts';
 
 const COLLECTION = {

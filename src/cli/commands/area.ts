@@ -4,25 +4,13 @@ import { pick } from 'stream-json/filters/pick.js';
 import { streamArray } from 'stream-json/streamers/stream-array.js';
 import type { AreaSize } from '../../areas/areas.sql.ts';
 import { IMPORT_LIMITS, type ImportError } from '../../areas/import/importPlan.ts';
-import {
-  type FileFeature,
-  findSurplus,
-  pruneAreas,
-  syncFeatures,
-  withoutRepeated,
-} from '../../areas/import/syncAreas.ts';
+import type { FileFeature } from '../../areas/import/syncAreas.ts';
+import { findSurplus, pruneAreas, syncFeatures, withoutRepeated } from '../../areas/import/syncAreas.ts';
 import { type AreaWriter, grown, type ShareAreaError, shareArea } from '../../areas/saveArea.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
-import {
-  type CommandContext,
-  type CommandOutcome,
-  defineCommand,
-  type FleetCommand,
-  flag,
-  required,
-  unknownAccount,
-} from '../command.ts';
+import type { CommandContext, CommandOutcome, FleetCommand } from '../command.ts';
+import { defineCommand, flag, required, unknownAccount } from '../command.ts';
 import { FILE, openFile } from '../input.ts';
 import { parseEmail, parseId } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';

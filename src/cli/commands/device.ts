@@ -1,17 +1,9 @@
 import { finishCommand, insertCommand } from '../../devices/commands.sql.ts';
-import {
-  BEFORE_ALL_DEVICES,
-  type DevicePlace,
-  type ListedDevice,
-  selectDevicePage,
-} from '../../devices/devices.sql.ts';
+import type { DevicePlace, ListedDevice } from '../../devices/devices.sql.ts';
+import { BEFORE_ALL_DEVICES, selectDevicePage } from '../../devices/devices.sql.ts';
 import { TOO_MANY_DEVICES } from '../../devices/importDevices.ts';
-import {
-  type CreateDeviceError,
-  createDevice,
-  type DeleteDeviceError,
-  deleteDevice,
-} from '../../devices/registerDevice.ts';
+import type { CreateDeviceError, DeleteDeviceError } from '../../devices/registerDevice.ts';
+import { createDevice, deleteDevice } from '../../devices/registerDevice.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import {
   defineCommand,

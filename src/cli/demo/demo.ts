@@ -7,12 +7,8 @@ import { DataDirInUseError } from '../../postgres/embedded/embedded.ts';
 import { reachableHost } from '../../readyText.ts';
 import { type Service, startService } from '../../wiring.ts';
 import { interruption } from '../input.ts';
-import {
-  drive as driveFleet,
-  type IngestClient,
-  openIngestClient,
-  type SendOutcome,
-} from '../simulate/drive.ts';
+import type { IngestClient, SendOutcome } from '../simulate/drive.ts';
+import { drive as driveFleet, openIngestClient } from '../simulate/drive.ts';
 import { createFleet, type SimulatedFleet, type SimulatedPoint } from '../simulate/simulatedFleet.ts';
 import { apiUrl, demoConfig, endText, startText, welcomeText } from './demoConfig.ts';
 import { registerDemo, saveDemoAreas } from './demoTenant.ts';

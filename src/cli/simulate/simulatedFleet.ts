@@ -1,12 +1,7 @@
 import type { LatLng } from '../../geo/wgs84.ts';
 import { formatIso, MINUTE_MS } from '../../lib/time.ts';
-import {
-  advance,
-  createVehicle,
-  type SimulatedVehicle,
-  vehicleEastM,
-  vehicleNorthM,
-} from './simulatedVehicle.ts';
+import type { SimulatedVehicle } from './simulatedVehicle.ts';
+import { advance, createVehicle, vehicleEastM, vehicleNorthM } from './simulatedVehicle.ts';
 import { createStreets, nextRandom, type Streets } from './streets.ts';
 
 export interface FleetOptions {

@@ -3,13 +3,8 @@ import { invariant } from '../../lib/errors.ts';
 import { OFFSET_MAX, type Parameter, STRICT } from '../parameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { BETA_HEADER, componentsWith, errorResponses, V3_HEADERS } from './components.ts';
-import {
-  type AnswerDescription,
-  type Examples,
-  type Operation,
-  type RequestBodyDescription,
-  TAGS,
-} from './operation.ts';
+import type { AnswerDescription, Examples, Operation, RequestBodyDescription } from './operation.ts';
+import { TAGS } from './operation.ts';
 import type { Schema } from './schema.ts';
 
 /** The parts of an OpenAPI document that other code reads. */

@@ -1,13 +1,6 @@
 import { fail, type Result } from '../../lib/result.ts';
-import {
-  KMH_PER_KNOT,
-  NO_FIX,
-  objectOrEmpty,
-  type ParsedPoint,
-  parsePoint,
-  REJECTIONS,
-  type Rejection,
-} from './parsePoint.ts';
+import type { ParsedPoint, Rejection } from './parsePoint.ts';
+import { KMH_PER_KNOT, NO_FIX, objectOrEmpty, parsePoint, REJECTIONS } from './parsePoint.ts';
 
 /** Below this a timestamp is in seconds (until the year 5138), from it on in milliseconds (since March 1973). */
 const FIRST_TIMESTAMP_IN_MS = 1e11;

@@ -1,14 +1,6 @@
 import { fail, ok, type Result } from '../../lib/result.ts';
-import {
-  KMH_PER_KNOT,
-  NO_FIX,
-  objectOrEmpty,
-  type ParsedPoint,
-  parseInstantMs,
-  parsePoint,
-  REJECTIONS,
-  type Rejection,
-} from './parsePoint.ts';
+import type { ParsedPoint, Rejection } from './parsePoint.ts';
+import { KMH_PER_KNOT, NO_FIX, objectOrEmpty, parseInstantMs, parsePoint, REJECTIONS } from './parsePoint.ts';
 
 /**
  * The body of POST /traccar → a fix, under the rules of parsePoint; `ignored` uses the names of /positions.
