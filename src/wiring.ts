@@ -36,7 +36,7 @@ import {
   DeliveryWorkers,
   SLOT_LIMITS,
 } from './webhooks/delivery/deliveryWorkers.ts';
-import { fanOutWork, OUTBOX_POLL_MS } from './webhooks/delivery/fanOut.ts';
+import { fanOutWork, OUTBOX_POLL_MS } from './webhooks/delivery/outbox.sql.ts';
 import { ReceiverConnections } from './webhooks/delivery/receiverConnections.ts';
 import { sendWebhook } from './webhooks/delivery/sendWebhook.ts';
 import { BacklogWatch } from './webhooks/pauses/backlogWatch.ts';

@@ -4,7 +4,7 @@ import { KeyUse } from '../src/access/authorizer.ts';
 import { type HousekeepingPorts, tidy } from '../src/housekeeping.ts';
 import { openSql } from '../src/postgres/sql.ts';
 import { type DeliveryPorts, DeliveryWorkers } from '../src/webhooks/delivery/deliveryWorkers.ts';
-import { fanOutWork } from '../src/webhooks/delivery/fanOut.ts';
+import { fanOutWork } from '../src/webhooks/delivery/outbox.sql.ts';
 import { BacklogWatch } from '../src/webhooks/pauses/backlogWatch.ts';
 import { type LeftOutPorts, leftOutWork } from '../src/webhooks/pauses/makeLeftOut.ts';
 import { waitFor } from './support/waitFor.ts';
