@@ -57,7 +57,7 @@ export interface CommitPorts {
   readonly sql: Sql;
   readonly memory: IngestMemory;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
-  readonly server: { readonly eventScope: string };
+  readonly server: { readonly eventScope: string | null };
   /** How much of the change log memory holds, and a way to wait for more. */
   readonly follower: LogFollower;
   readonly turns: WorkTurns<string | number>;

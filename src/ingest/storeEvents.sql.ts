@@ -7,6 +7,7 @@ import {
   geofenceEventData,
   geofenceEventMessage,
 } from '../events/fleetEvent.ts';
+import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Tx } from '../postgres/sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/delivery/claims.sql.ts';
 import type { OutboxEvent, OutboxRow } from '../webhooks/delivery/outbox.sql.ts';
@@ -141,7 +142,7 @@ function take<T>(items: Iterator<T, void>, count: number): T[] {
 interface OutboxPorts {
   readonly memory: IngestMemory;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
-  readonly server: { readonly eventScope: string };
+  readonly server: { readonly eventScope: string | null };
 }
 
 /** What was done about the deliveries of some events. */
@@ -198,6 +199,8 @@ function messagesOf(
   eventIds: readonly number[],
   nowMs: number,
 ): Message[] {
+  const { eventScope } = server;
+  invariant(eventScope !== null, 'the connection of the transaction has entered its server');
   const known = new Map<string, readonly number[]>();
   const receiversOf = (worldId: number, type: WebhookType): readonly number[] => {
     const key = `${worldId} ${type}`;
@@ -216,7 +219,7 @@ function messagesOf(
     const receivers = receiversOf(event.worldId, type);
     if (receivers.length === 0) return;
     const fleetEventId = eventIds[n] as number;
-    const eventId = fleetEventWebhookId(server.eventScope, fleetEventId);
+    const eventId = fleetEventWebhookId(eventScope, fleetEventId);
     const device = fleet.anyDevice(event.imei)?.fields;
     const body = fleetEventBody({
       id: eventId,

@@ -37,9 +37,9 @@ export interface Sql extends Tx {
   begin<T>(options: string, work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Runs text with numbered parameters (`$1`, `$2` …), which can be pasted into psql, as the prepared statement `name`. */
   prepared<T extends readonly object[]>(
-    name: string,
     text: string,
     values: readonly unknown[],
+    name: string,
   ): Promise<Rows<T>>;
   /** Waits for what runs, then closes every connection. */
   end(): Promise<void>;
@@ -59,7 +59,7 @@ export function sqlOn(pool: Pool, limit: Limit): Sql {
   const run: Run = (text, values, name) => lend((client) => query(client, text, values, name));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => lend((client) => queryUnlimited(client, text)),
-    prepared: (name: string, text: string, values: readonly unknown[]) => run(text, values, name),
+    prepared: run,
     copy: (source: SqlText, use: UseBytes) => lend((client) => copyOut(client, source, use)),
     begin: (first: unknown, second?: unknown) =>
       lend((client) =>
@@ -281,20 +281,11 @@ export interface SeenServer {
 export class ServerKnowledge {
   /** Null before memory is loaded. */
   seen: SeenServer | null = null;
-  #eventScope: string | null = null;
-
   /**
-   * What ids of webhook events are made from. Another one after each start of the server that may lack what was
-   * acknowledged; every connection to that server has set it before it is lent.
+   * What ids of webhook events are made from; null before the first connection. Another one after each start of the server
+   * that may lack what was acknowledged; every connection to that server has set it before it is lent.
    */
-  get eventScope(): string {
-    invariant(this.#eventScope !== null, 'a connection was opened before');
-    return this.#eventScope;
-  }
-
-  noteEventScope(scope: string): void {
-    this.#eventScope = scope;
-  }
+  eventScope: string | null = null;
 }
 
 /** A connection waits for another one that handles a new start, which takes some milliseconds. */
@@ -323,7 +314,7 @@ async function enterServer(client: ClientBase, knowledge: ServerKnowledge | null
     if (knowledge === null) return;
     // It may be promoted while this connection is open, and the connection would write to it.
     if (scope === null) throw new PostgresUnreachable({ code: 'REPLICA' });
-    knowledge.noteEventScope(scope);
+    knowledge.eventScope = scope;
   } catch (error) {
     // A database without the schema: it will be migrated, or it belongs to another program.
     if (error instanceof DatabaseError && error.code === UNDEFINED_FUNCTION) return;

@@ -288,7 +288,7 @@ export async function claimDeliveries(
 ): Promise<(Claimed | 'busy' | undefined)[]> {
   const ends = claims.map(({ ended }) => ended);
   const delaysMs = ends.map((end) => end?.transition.nextAttemptDelayMs ?? null);
-  const rows = await sql.prepared<readonly ClaimRow[]>('claim_deliveries', CLAIM, [
+  const values = [
     arrayLiteral(claims.map(({ webhookId }) => webhookId)),
     arrayLiteral(claims.map(({ lease }) => lease?.fencingToken ?? null)),
     arrayLiteral(claims.map(({ mayStart }) => mayStart)),
@@ -299,7 +299,8 @@ export async function claimDeliveries(
     arrayLiteral(ends.map((end) => end?.result.statusCode ?? null)),
     ends.map((end) => end?.result.error ?? null),
     arrayLiteral(ends.map((end) => end?.result.durationMs ?? null)),
-  ]);
+  ];
+  const rows = await sql.prepared<readonly ClaimRow[]>(CLAIM, values, 'claim_deliveries');
   const byId = new Map(rows.map((row) => [row.webhook_id, row]));
   return claims.map(({ webhookId }) => {
     const row = byId.get(webhookId);
