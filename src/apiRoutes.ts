@@ -6,7 +6,7 @@ import { AREA_DEVICE_SCHEMAS, areaDevicesRoute, areaReadRoutes } from './areas/a
 import { AREA_SCHEMAS, EXAMPLE_CIRCLE } from './areas/areaSchemas.ts';
 import { areasContainingRoutes, CONTAINING_SCHEMAS } from './areas/areasContaining.routes.ts';
 import { AREA_INPUT_SCHEMAS, areaWriteRoutes } from './areas/areaWrites.routes.ts';
-import { CreateOnce } from './areas/createOnce.ts';
+import { CreateOnce } from './areas/createOnce.sql.ts';
 import { GEOJSON_SCHEMAS } from './areas/geojson.ts';
 import { areaImportRoute, IMPORT_SCHEMAS } from './areas/import/areaImport.routes.ts';
 import { ImportPlanner } from './areas/import/importPlanner.ts';

@@ -1,6 +1,6 @@
 import { pruneRevokedKeys } from './access/keys.sql.ts';
 import { pruneSessions } from './access/sessions.sql.ts';
-import { pruneAnswers } from './areas/idempotentAnswers.sql.ts';
+import { pruneAnswers } from './areas/createOnce.sql.ts';
 import { pruneChanges } from './changelog/changes.sql.ts';
 import { selectLongestHistoryDays, selectNowMs } from './changelog/database.sql.ts';
 import { forgetDeadPods } from './changelog/pods.sql.ts';

@@ -19,7 +19,7 @@ import {
   AREA_LIMITS as LIMITS,
 } from './areaFields.ts';
 import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaSchemas.ts';
-import { type CreateOnce, IDEMPOTENCY_KEY, KEY_MISMATCH, TOO_MANY_KEYS } from './createOnce.ts';
+import { type CreateOnce, IDEMPOTENCY_KEY, KEY_MISMATCH, TOO_MANY_KEYS } from './createOnce.sql.ts';
 import type { SavedArea, SaveOutcome } from './saveArea.ts';
 import { createArea, patchArea, removeArea, upsertArea } from './saveArea.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { canonicalJson } from '../../src/areas/createOnce.ts';
+import { canonicalJson } from '../../src/areas/createOnce.sql.ts';
 import { runs } from '../support/torture.ts';
 
 function run(value: unknown): { text: string; steps: number } {

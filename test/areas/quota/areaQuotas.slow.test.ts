@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
+import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.sql.ts';
 import { importAreas } from '../../../src/areas/import/importAreas.ts';
 import {
   type AreaWriter,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
-import { pruneAnswers } from '../../../src/areas/idempotentAnswers.sql.ts';
+import { CreateOnce, type CreateOutcome, pruneAnswers } from '../../../src/areas/createOnce.sql.ts';
 import {
   type AreaWriter,
   createArea,

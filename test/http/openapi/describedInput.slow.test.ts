@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { CidrSet } from '../../../src/access/ipAddress.ts';
 import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
 import { isExternalId } from '../../../src/areas/areaFields.ts';
-import { IDEMPOTENCY_KEY } from '../../../src/areas/createOnce.ts';
+import { IDEMPOTENCY_KEY } from '../../../src/areas/createOnce.sql.ts';
 import { isImei } from '../../../src/devices/imei.ts';
 import { parseEventTypeFilter } from '../../../src/events/fleetEvent.ts';
 import { parseEndpointCreate, parseEndpointUpdate } from '../../../src/webhooks/endpoint.ts';
