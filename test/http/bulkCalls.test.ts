@@ -4,11 +4,12 @@ import { type Pod, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
+import { runs } from '../support/torture.ts';
 
 const SEED = Number(process.env['FLEET_SEED'] ?? 7);
-const POINTS = 40;
+const POINTS = runs(10);
 const DEVICES = 60;
-const AREAS = 60;
+const AREAS = 40;
 const OWNER = 'owner@example.com';
 const STRANGER = 'stranger@example.com';
 const NEAREST = '/api/v3/devices/nearest/batch';

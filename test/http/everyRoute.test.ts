@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SCOPES, type Scope } from '../../src/access/scopes.ts';
 import { CIRCLE } from '../support/http/areas.ts';
-import { type RawReply, type RawRequest, rawRequest } from '../support/http/http.ts';
+import { exchange, type RawReply, type RawRequest, rawRequest } from '../support/http/http.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { NO_LIMITS, request } from '../support/pod.ts';
 
@@ -85,7 +85,8 @@ const split = (path: string): [plain: string, query: string] => {
 };
 const slashed = (path: string): string => split(path).join('/');
 const withQuery = (path: string, more: string): string => `${path}${path.includes('?') ? '&' : '?'}${more}`;
-const outcome = ({ status, text }: RawReply): string => `${status} ${JSON.parse(text).error.code}`;
+const outcome = ({ status, text }: RawReply): string =>
+  `${status} ${JSON.parse(text).error?.code ?? ''}`.trim();
 const betaOf = (version: string): string | undefined => (version === 'v3' ? 'beta' : undefined);
 const faceOf = ({ status, text, headers: { date: _, ...headers } }: RawReply) => ({ status, text, headers });
 
@@ -105,7 +106,7 @@ for (const { version, path, methods } of ROUTES) {
           // What else is wrong is tried with one permission that opens and one that does not.
           const isTried = scope === opening[0] || scope === SCOPES.find((one) => !opening.includes(one));
           for (const target of isTried ? [path, slashed(path), withQuery(path, 'a=1&a=2')] : [path]) {
-            for (const id of isTried ? ['x', '999999999'] : ['x']) {
+            for (const id of isTried && path.includes(':') ? ['x', '999999999'] : ['x']) {
               const reply = await send(method, target, scope, { id, ...badBody(method) });
               const hint = `${scope} ${target} ${id}: ${reply.text}`;
               assert.equal(reply.status !== 403, opening.includes(scope), hint);
@@ -128,12 +129,10 @@ for (const { version, path, methods } of ROUTES) {
     });
 
     test('answers 405 with Allow to any other method, before permission and body, and 204 with it to OPTIONS', async () => {
-      for (const method of METHODS.filter((one) => !(one in methods))) {
-        for (const key of ['all', 'read_history_summary']) {
-          const reply = await send(method, path, key, badBody(method));
-          assert.equal(outcome(reply), '405 METHOD_NOT_ALLOWED', method);
-          assert.deepEqual([allowOf(reply), reply.headers['x-api-status']], [allow, betaOf(version)]);
-        }
+      for (const [n, method] of METHODS.filter((one) => !(one in methods)).entries()) {
+        const reply = await send(method, path, n % 2 === 0 ? 'all' : 'read_history_summary', badBody(method));
+        assert.equal(outcome(reply), '405 METHOD_NOT_ALLOWED', method);
+        assert.deepEqual([allowOf(reply), reply.headers['x-api-status']], [allow, betaOf(version)]);
       }
       const headers = { Origin: 'https://example.com' };
       const options = await send('OPTIONS', path, 'read_history_summary', { headers });
@@ -219,4 +218,109 @@ test('a write tolerates one trailing slash', async () => {
   const named = 'http://example.com:80/api/v3/areas/by-external-id/absolute/form/';
   const put = await send('PUT', named, 'all', { body, headers });
   assert.deepEqual([put.status, JSON.parse(put.text).data.external_id], [201, 'absolute/form']);
+});
+
+/** What holds whichever route is asked. */
+const get = (path: string, options: RawRequest = {}) => send('GET', path, 'all', options);
+
+test('parameters that are unknown or in another case are passed over', async () => {
+  const plain = await get('/api/v2/devices');
+  assert.equal((await get('/api/v2/devices?LIMIT=0&Offset=7&x=&=y&&')).text, plain.text);
+});
+
+test('a path may come percent-encoded', async () => {
+  const encoded = await get(`/api/v2/devices/${VAN.replaceAll('3', '%33')}`);
+  assert.equal(encoded.text, (await get(`/api/v2/devices/${VAN}`)).text);
+});
+
+test('a bad escape in a path is refused with 400', async () => {
+  for (const path of ['/devices/%', '/devices/%zz', '/devices/%E0%A4%A/location', '/devices/%ff/history']) {
+    for (const version of ['v2', 'v3'] as const) {
+      const reply = await get(`/api/${version}${path}`);
+      assert.equal(outcome(reply), '400 BAD_REQUEST', path);
+      assert.equal(reply.headers['x-api-status'], version === 'v3' ? 'beta' : undefined);
+    }
+  }
+});
+
+for (const [value, isTaken] of [
+  ['v1', true],
+  ['v2', false],
+  ['V1', false],
+  ['', false],
+  ['v1, v1', false],
+] as const) {
+  test(`v2 ${isTaken ? 'takes' : 'refuses'} the X-API-Version "${value}", and v3 does not look at it`, async () => {
+    const headers = { 'X-API-Version': value };
+    for (const [path, expected] of [
+      ['/devices', '200'],
+      ['/events', '200'],
+      ['/unknown', '404 NOT_FOUND'],
+    ] as const) {
+      const v2 = await get(`/api/v2${path}`, { headers });
+      assert.equal(outcome(v2), isTaken ? expected : '400 BAD_REQUEST');
+      assert.equal(outcome(await get(`/api/v3${path}`, { headers })), expected);
+    }
+  });
+}
+
+const nowhere = [
+  ...[
+    '//',
+    '/index.html',
+    '/api',
+    '/api/v2',
+    '/api/v3/',
+    '/api/v20/devices',
+    '/api/v4/devices',
+    '/api/v2.0/devices',
+  ],
+  ...['/API/v2/devices', '/api/V3/devices', '/api/v2/Devices', '/api/v2/device', '/api/v3/events/1'],
+  ...['//api/v2/devices', '/api//v2/devices', '/api/v2//devices', '/api/v2/devices//', '/api/v2/events//'],
+  ...['/api/v2/./devices', '/api/v2/x/../devices', '/api%2Fv2/devices', `/api/v2/devices/${VAN}//`],
+  ...[
+    `/api/v2/devices/${VAN}/locations`,
+    `/api/v3/devices/${VAN}/location/now`,
+    '/api/areas',
+    '/api/v2/areas',
+  ],
+  ...[
+    '/api/v2/areas/1/events',
+    '/api/v3/area',
+    '/api/v3/Areas',
+    '/api/v3/areas/1/nowhere',
+    '/api/v3/areas//1',
+  ],
+  ...['/api/v3/areas/1/contains/x', '/api/v3/areas/import/x', '/api/webhooks//', '/api/webhooks/1/x'],
+  ...[
+    '/api/v3/__proto__',
+    '/api/v3/constructor/x',
+    '/api/__proto__/x',
+    '/api/v3/devi%63es',
+    '/api?/v3/devices',
+  ],
+  ...['/metrics', '/positions', '/healthz/x', '*', 'http://somewhere//'],
+];
+for (const path of nowhere) {
+  test(`${path} is no route: 404`, async () => {
+    for (const method of ['GET', 'POST', 'OPTIONS']) {
+      const reply = await send(method, path, 'all');
+      assert.equal(outcome(reply), '404 NOT_FOUND', method);
+      assert.equal(reply.headers['x-api-status'], /^\/api\/v3(\/|$)/.test(path) ? 'beta' : undefined);
+    }
+  });
+}
+
+describe('headers', () => {
+  const withOthers = (count: number): Promise<string> => {
+    const others = Array.from({ length: count }, (_, n) => `X-Other-${n}: ${n}\r\n`).join('');
+    return exchange(pod.api, [
+      `GET /api/v2/devices HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${others}X-API-Key: ${keys.get('all')}\r\n\r\n`,
+    ]);
+  };
+
+  test('are all read, up to 16 KB of them, and more are refused with 431', async () => {
+    assert.match(await withOthers(700), /^HTTP\/1.1 200 /);
+    assert.match(await withOthers(2_000), /^HTTP\/1.1 431 .*"code":"HEADERS_TOO_LARGE"/s);
+  });
 });

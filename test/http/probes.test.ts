@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { rawRequest } from '../support/http/http.ts';
 import { ownerPod } from '../support/ownerPod.ts';
-import { INGEST_TOKEN, NO_LIMITS, startPod } from '../support/pod.ts';
+import { INGEST_TOKEN } from '../support/pod.ts';
 
 const VAN = '350000000000001';
 
@@ -57,14 +57,6 @@ describe('probes and metrics', () => {
       }
     });
   }
-
-  test('probes are not counted as calls of an address', async () => {
-    const limited = await startPod(owner.url, { env: { ...NO_LIMITS, RATE_LIMIT_IP_MINUTE: '1' } });
-    for (let n = 0; n < 5; n++) assert.equal((await rawRequest(limited.api, '/healthz')).status, 200);
-    assert.equal((await limited.get('/api/v2/devices', owner.key)).status, 200);
-    assert.equal((await limited.get('/api/v2/devices', owner.key)).status, 429);
-    await limited.stop();
-  });
 
   test('/metrics is not on the public port, with or without a key', async () => {
     assert.equal((await rawRequest(pod.api, '/metrics')).status, 404);
@@ -136,33 +128,6 @@ describe('probes and metrics', () => {
       assert.deepEqual([ingested(200), ingested(403)], [2, 1]);
       for (const secret of [owner.key, owner.key.slice(0, 6), INGEST_TOKEN, VAN])
         assert.ok(!text.includes(secret), secret);
-    });
-  });
-
-  describe('roles', () => {
-    test('a pod without the role ingest knows no /positions; its probes and metrics are there', async () => {
-      const api = await startPod(owner.url, { env: { ...NO_LIMITS, ROLES: 'api' } });
-      for (const path of ['/positions', '/traccar', '/osmand']) {
-        const reply = await rawRequest(api.ingest, path, {
-          method: 'POST',
-          headers: { 'X-Ingest-Token': INGEST_TOKEN },
-          body: '[]',
-        });
-        assert.deepEqual([reply.status, JSON.parse(reply.text).error.code], [404, 'NOT_FOUND'], path);
-      }
-      for (const path of ['/healthz', '/readyz', '/metrics']) {
-        assert.equal((await rawRequest(api.ingest, path)).status, 200);
-      }
-      assert.equal((await api.get('/api/v2/devices', owner.key)).status, 200);
-      await api.stop();
-    });
-
-    test('a pod without the role api opens no public listener and takes points', async () => {
-      const ingest = await startPod(owner.url, { env: { ...NO_LIMITS, ROLES: 'ingest' } });
-      assert.equal(ingest.api, 'http://127.0.0.1:null');
-      const point = { imei: VAN, recorded_at: Date.now(), latitude: 2, longitude: 2 };
-      assert.equal((await ingest.points([point])).accepted, 1);
-      await ingest.stop();
     });
   });
 });

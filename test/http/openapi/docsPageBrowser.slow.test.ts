@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
 import { startBrowser, withoutBrowser } from '../../support/http/browser.ts';
 import { describedApi } from '../../support/http/describedApi.ts';
 import { type Pod, startPod } from '../../support/pod.ts';
@@ -15,6 +15,9 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
   let pod: Pod;
   let key: string;
   let browser: Browser;
+  /** One page for all tests, with all that it complained of and every other host that it asked for anything. */
+  let page: Page;
+  let complaints: string[] = [];
 
   before(async () => {
     const database = await createDatabase();
@@ -25,19 +28,7 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     pod = await startPod(database.url);
     await pod.points([{ imei: VAN, recorded_at: Date.now(), latitude: 41.9, longitude: 12.5 }]);
     browser = await startBrowser();
-  });
-
-  after(async () => {
-    await browser.close();
-    await pod.stop();
-  });
-
-  /** The page, shown; with all that it complained of and every other host that it asked for anything. */
-  async function open(t: TestContext, options: BrowserContextOptions = {}) {
-    const context = await browser.newContext(options);
-    t.after(() => context.close());
-    const page = await context.newPage();
-    const complaints: string[] = [];
+    page = await browser.newPage({ viewport: { width: 1200, height: 1000 } });
     page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`));
     page.on('request', (request) => {
@@ -46,11 +37,15 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     });
     await page.goto(`${pod.api}/api/v3/docs`);
     await page.waitForSelector('#operations-Devices-nearestDevices');
-    return { page, complaints };
-  }
+  });
+
+  after(async () => {
+    await browser.close();
+    await pod.stop();
+  });
 
   /** Types the key where the cursor is in the dialog of credentials: it comes first. */
-  async function authorize(page: Page): Promise<void> {
+  async function authorize(): Promise<void> {
     await page.click('.btn.authorize');
     const titles = await page.locator('.modal-ux .auth-container h4').allTextContents();
     assert.deepEqual(
@@ -63,7 +58,7 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
   }
 
   /** Opens "nearest", sends it as it stands there, and returns the status once it is shown. */
-  async function askForNearest(page: Page): Promise<string> {
+  async function askForNearest(): Promise<string> {
     const operation = '#operations-Devices-nearestDevices';
     if ((await page.$(`${operation}.is-open`)) === null)
       await page.click(`${operation} .opblock-summary-control`);
@@ -77,13 +72,12 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     return status;
   }
 
-  const answerShown = async (page: Page): Promise<string> =>
+  const answerShown = async (): Promise<string> =>
     (await page.textContent(
       '#operations-Devices-nearestDevices .live-responses-table tbody .highlight-code',
     )) ?? '';
 
-  test('shows every operation, complains of nothing, asks nobody else, and runs nothing that is injected', async (t) => {
-    const { page, complaints } = await open(t, { viewport: { width: 1200, height: 1000 } });
+  test('shows every operation, complains of nothing and asks nobody else', async () => {
     assert.equal(await page.title(), 'Fleet Tracking Service API');
     const operations = Object.values(describedApi().paths).flatMap(Object.keys);
     await waitFor(async () => (await page.locator('.opblock').count()) === operations.length);
@@ -115,30 +109,17 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
       /"code": "API_KEY_REQUIRED"/,
     );
     assert.deepEqual(complaints, []);
-
-    // What is injected into the page does not run, and the test would hear of it.
-    await page.evaluate(`
-      document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = 1' }));
-      document.body.append(Object.assign(document.createElement('img'), { src: 'https://other.example/x.png' }));
-    `);
-    assert.equal(await page.evaluate('window.injected'), undefined);
-    assert.ok(
-      complaints.some((complaint) => /script.*Content Security Policy/is.test(complaint)),
-      String(complaints),
-    );
-    assert.ok(complaints.some((complaint) => /other\.example.*Content Security Policy/is.test(complaint)));
   });
 
-  test('a key is tried: the answer is shown, and the key is gone with the page, which / leads back to', async (t) => {
-    const { page, complaints } = await open(t);
-    assert.equal(await askForNearest(page), '403');
-    assert.match(await answerShown(page), /API_KEY_REQUIRED/);
+  test('a key is tried: the answer is shown, and the key is gone with the page, which / leads back to', async () => {
+    assert.equal(await askForNearest(), '403');
+    assert.match(await answerShown(), /API_KEY_REQUIRED/);
 
-    await authorize(page);
+    await authorize();
     const sent = page.waitForRequest((request) => request.url().includes('/devices/nearest'));
-    assert.equal(await askForNearest(page), '200');
+    assert.equal(await askForNearest(), '200');
     assert.equal((await sent).headers()['x-api-key'], key);
-    assert.match(await answerShown(page), /"name": "Van 12"/);
+    assert.match(await answerShown(), /"name": "Van 12"/);
 
     const kept =
       'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])';
@@ -147,23 +128,23 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     await page.click('text=API documentation');
     await page.waitForSelector('#operations-Devices-nearestDevices');
     assert.equal(new URL(page.url()).pathname, '/api/v3/docs');
-    assert.equal(await askForNearest(page), '403');
+    assert.equal(await askForNearest(), '403');
     // The browser itself reports the two rejected calls that were provoked.
     assert.deepEqual(
       complaints.filter((complaint) => !complaint.includes('status of 403')),
       [],
     );
+    complaints = [];
   });
 
-  test(`fits a screen of ${PHONE_WIDTH} px, whatever is unfolded, and is dark where the reader prefers it`, async (t) => {
-    const { page, complaints } = await open(t, {
-      viewport: { width: PHONE_WIDTH, height: 780 },
-      colorScheme: 'dark',
-    });
+  test(`fits a screen of ${PHONE_WIDTH} px, whatever is unfolded, and is dark where the reader prefers it`, async () => {
+    await page.setViewportSize({ width: PHONE_WIDTH, height: 780 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.waitForSelector('html.dark-mode');
     const width = () => page.evaluate('document.scrollingElement.scrollWidth');
     assert.equal(await width(), PHONE_WIDTH);
-    await authorize(page);
-    assert.equal(await askForNearest(page), '200');
+    await authorize();
+    assert.equal(await askForNearest(), '200');
     for (const operation of [
       'Areas-createArea',
       'Areas-importAreas',
@@ -186,5 +167,19 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     await page.waitForSelector('html:not(.dark-mode)');
     assert.equal(await page.evaluate(background), 'rgb(250, 250, 250)');
     assert.deepEqual(complaints, []);
+  });
+
+  test('runs nothing that is injected into it', async () => {
+    // What is injected into the page does not run, and the test would hear of it.
+    await page.evaluate(`
+      document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = 1' }));
+      document.body.append(Object.assign(document.createElement('img'), { src: 'https://other.example/x.png' }));
+    `);
+    assert.equal(await page.evaluate('window.injected'), undefined);
+    assert.ok(
+      complaints.some((complaint) => /script.*Content Security Policy/is.test(complaint)),
+      String(complaints),
+    );
+    assert.ok(complaints.some((complaint) => /other\.example.*Content Security Policy/is.test(complaint)));
   });
 });

@@ -67,18 +67,11 @@ const OPTIONS = [
   ...['--module', 'nodenext', '--types', '', '--allowImportingTsExtensions', '--verbatimModuleSyntax'],
 ];
 
-/** Options beyond `strict`, for programs in which all code is ours. */
-export const STRICTER = ['--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
-
 /** Errors of the compiler about programs in a folder, "file(line,column): error …", one each. */
-export async function compile(
-  folder: string,
-  files: readonly string[],
-  more: readonly string[] = [],
-): Promise<string[]> {
+export async function compile(folder: string, files: readonly string[]): Promise<string[]> {
   const tsc = resolveCompiler(join('bin', 'tsc'));
   try {
-    await exec(process.execPath, [tsc, ...OPTIONS, ...more, ...files], { cwd: folder });
+    await exec(process.execPath, [tsc, ...OPTIONS, ...files], { cwd: folder });
     return [];
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
