@@ -76,12 +76,12 @@ describe('a key shows the devices of its account and those shared in its organiz
     for (const imei of Object.values(DEVICES)) {
       const seen = expected.includes(imei);
       for (const below of ['', '/location', '/history', '/history/summary', '/commands']) {
-        const { status, body } = await get(`/devices/${imei}${below}`);
+        const { status, body } = await pod.get(`/api/v3/devices/${imei}${below}`, keys.get(reader));
         assert.equal(status, seen ? 200 : 404, `${imei}${below}`);
         if (!seen) assert.equal(body.error.code, 'DEVICE_NOT_FOUND');
         else if (Array.isArray(body.data)) assert.equal(body.data.length, 1, `${imei}${below}`);
       }
-      const filtered = await get(`/events?device=${imei}`);
+      const filtered = await pod.get(`/api/v3/events?device=${imei}`, keys.get(reader));
       assert.deepEqual([filtered.status, filtered.body.data.length], [200, seen ? 1 : 0], 'device filter');
     }
   }
