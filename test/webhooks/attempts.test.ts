@@ -15,6 +15,7 @@ import {
 } from '../../src/webhooks/delivery/claims.sql.ts';
 import { claimInBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
+import { holdTransaction } from '../support/postgres/holdTransaction.ts';
 import { meetLossyServer } from '../support/postgres/lossyServer.ts';
 import {
   claimEndpoint,
@@ -95,19 +96,14 @@ describe('the lease of an endpoint', () => {
     const database = await startDeliveryDatabase(t);
     const id = await database.endpoint();
     const [first = ''] = await database.queue(id, 2);
-    const held = Promise.withResolvers<void>();
-    const released = Promise.withResolvers<void>();
-    const hold = database.sql.begin(async (tx) => {
-      await tx`select from webhook_delivery where id = ${first} for update`;
-      held.resolve();
-      await released.promise;
-    });
-    await held.promise;
+    const release = await holdTransaction(
+      database.sql,
+      (tx) => tx`select from webhook_delivery where id = ${first} for update`,
+    );
     const opened = await claimEndpoint(database.sql, id);
     assert.deepEqual(opened?.next, { attempt: null, dueInMs: 100 });
     assert.equal(await leaseSeconds(database, id), null, 'given back');
-    released.resolve();
-    await hold;
+    await release();
     const { attempt } = await open(database, id);
     assert.deepEqual([attempt.deliveryId, attempt.attempt], [first, 1]);
   });
@@ -321,14 +317,7 @@ describe('the lease of an endpoint', () => {
           mayStart: true,
         };
       });
-      const held = Promise.withResolvers<void>();
-      const released = Promise.withResolvers<void>();
-      const hold = database.sql.begin(async (tx) => {
-        await lock(tx, ids[0] as number);
-        held.resolve();
-        await released.promise;
-      });
-      await held.promise;
+      const release = await holdTransaction(database.sql, (tx) => lock(tx, ids[0] as number));
       const claim = claimInBatches((claims) => claimDeliveries(database.sql, claims));
       const answers = moves.map(claim);
       const [first, second] = answers.map(async (answer) => {
@@ -340,8 +329,7 @@ describe('the lease of an endpoint', () => {
         next: { attempt: null, dueInMs: null },
       });
       assert.deepEqual((await claimDeliveries(database.sql, moves)).at(0), 'busy');
-      released.resolve();
-      await hold;
+      await release();
       assert.deepEqual(await first, { written: true, next: { attempt: null, dueInMs: null } });
     });
   }

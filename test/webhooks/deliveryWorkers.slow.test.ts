@@ -9,6 +9,7 @@ import {
   type SlotLimits,
 } from '../../src/webhooks/delivery/deliveryWorkers.ts';
 import type { SendResult, WebhookRequest } from '../../src/webhooks/delivery/sendWebhook.ts';
+import { holdTransaction } from '../support/postgres/holdTransaction.ts';
 import { waitFor } from '../support/waitFor.ts';
 import {
   ANSWERED,
@@ -169,22 +170,17 @@ describe('the delivery workers of a pod', () => {
 
   test('attempts end without a sweep that Postgres does not answer; a stop waits for it', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const locked = Promise.withResolvers<void>();
-    const latch = Promise.withResolvers<void>();
-    const locking = database.sql.begin(async (tx) => {
-      await tx`lock table webhook_delivery in access exclusive mode`;
-      locked.resolve();
-      await latch.promise;
-    });
-    await locked.promise;
+    const release = await holdTransaction(
+      database.sql,
+      (tx) => tx`lock table webhook_delivery in access exclusive mode`,
+    );
     const { workers, sweeps } = startWorkers(t, database, async () => ANSWERED);
     await workers.endAttempts();
     assert.deepEqual(sweeps, []);
     const stopped = workers.stop();
-    latch.resolve();
+    await release();
     await stopped;
     assert.equal(sweeps.length, 1);
-    await locking;
   });
 
   test('the outbox stands in the schedule too: whoever takes it from there is called, and no endpoint is held up', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { patienceMs } from '../support/patience.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
@@ -43,19 +43,23 @@ const HARMS: readonly Harm[] = [
     : []),
 ];
 
-/** What a pod does that takes points and delivers, and how it is stopped in the middle of emptying the outbox. */
+/** A process that takes points and delivers. */
 async function startSetup(t: TestContext) {
   const { url } = await createDatabase(t);
   const owner = await startAuditedOwner(t, url, [IMEI]);
   const { api, receiver } = owner;
-  const paused = Array.from({ length: PAUSED }, (_, n) => `/paused/${n}`);
-  for (const path of [...ENDPOINTS.map((endpoint) => endpoint.path), ...paused])
-    await api.make(endpointBody(receiver.url + path));
+  for (const { path } of ENDPOINTS) await api.make(endpointBody(receiver.url + path));
+  const pausedIds: number[] = [];
+  for (let n = 0; n < PAUSED; n++)
+    pausedIds.push((await api.make(endpointBody(`${receiver.url}/paused/${n}`))).id);
   const proxy = await startPostgresProxy(t, url);
-  const env = await deliveringEnv(t, url, 60_000);
-  const start = (databaseUrl: string) => startProcess(t, { ...env, DATABASE_URL: databaseUrl });
-  return { ...owner, url, proxy, start };
+  const env = await deliveringEnv(t, proxy.url, 60_000);
+  const start = () => startProcess(t, env);
+  const source = new EventSource(IMEI, Date.now() - 86_400_000);
+  return { ...owner, proxy, source, pausedIds, start, victim: start(), sentPoints: 0 };
 }
+
+type Setup = Awaited<ReturnType<typeof startSetup>>;
 
 const isEmpty = async (sql: Sql): Promise<boolean> => (await sql`select from webhook_outbox`).length === 0;
 
@@ -72,54 +76,57 @@ async function sent(sql: Sql): Promise<void> {
   await drained(sql, patienceMs(STUCK_MS));
 }
 
-describe('a pod that makes deliveries out of the outbox', {
-  concurrency: 2,
-}, () => {
-  for (const { signal, when, place } of HARMS) {
-    test(`gets ${signal} ${when}: another goes on, nothing is lost, doubled or out of order`, async (t) => {
-      const { url, sql, proxy, receiver, start } = await startSetup(t);
-      const source = new EventSource(IMEI, Date.now() - 86_400_000);
-      const victim = start(proxy.url);
-      const { ingest } = await victim.listening;
-      const reached = proxy.hold(place, ({ text }) => text === 'fan_out');
-      const points = Array.from({ length: EVENTS }, () => source.point());
-      assert.equal(
-        await postPoints(ingest, points),
-        200,
-        'the points are answered whatever comes of their deliveries',
-      );
-      await reached;
-      victim.child.kill(signal);
-      await sql`update webhook set active = false where url like '%/paused/%'`;
-      const made = await sql`select from webhook_delivery`;
-      assert.equal(made.length > 0, place === 'after');
-      assert.ok(!(await isEmpty(sql)));
-      if (signal === 'SIGKILL') {
-        await victim.ended;
-        // Nobody is left to write under its leases; in the long form they run out by themselves.
-        if (!IS_TORTURE) await endLeases(sql);
-      }
-
-      const heir = start(url);
-      const more = Array.from({ length: 3 }, () => source.point());
-      assert.equal(await postPoints((await heir.listening).ingest, more), 200);
-      await waitFor(() => isEmpty(sql));
-      await sent(sql);
-      if (signal === 'SIGSTOP') {
-        victim.child.kill('SIGCONT');
-        more.push(source.point());
-        assert.equal(await postPoints(ingest, more), 200);
-        await waitFor(() => isEmpty(sql));
-        await sent(sql);
-      }
-      const ids = await eventIdsOf(sql);
-      assert.equal(ids.length, points.length + more.length);
-      await proveDeliveries(sql, receiver, ENDPOINTS, ids);
-      await proveAudit(sql);
-      for (const { path } of ENDPOINTS) {
-        const order = receiver.to(path).map(({ body }) => JSON.parse(body).data.fleet_event_id);
-        assert.deepEqual([...new Set(order)], ids, `${path} got them in the order of production`);
-      }
-    });
+/** The victim is harmed while it empties the outbox; another process, the next victim, goes on. */
+async function harmVictim(setup: Setup, { signal, place }: Harm): Promise<void> {
+  const { sql, proxy, receiver, source, victim } = setup;
+  assert.equal(victim.child.signalCode, null, 'there is an heir of the harm before');
+  const { ingest } = await victim.listening;
+  const send = async (address: string, count: number): Promise<void> => {
+    const points = Array.from({ length: count }, () => source.point());
+    const status = await postPoints(address, points);
+    assert.equal(status, 200, 'points are answered whatever comes of their deliveries');
+    setup.sentPoints += count;
+  };
+  for (const id of setup.pausedIds) await setup.api.change(id, { active: true });
+  const [before] = await sql<{ count: number }[]>`select count(*)::int as count from webhook_delivery`;
+  const reached = proxy.hold(place, ({ text }) => text === 'fan_out');
+  await send(ingest, EVENTS);
+  await reached;
+  victim.child.kill(signal);
+  await sql`update webhook set active = false where url like '%/paused/%'`;
+  const made = await sql`select from webhook_delivery`;
+  assert.equal(made.length > (before?.count ?? 0), place === 'after');
+  assert.ok(!(await isEmpty(sql)));
+  if (signal === 'SIGKILL') {
+    await victim.ended;
+    // Nobody is left to write under its leases; in the long form they run out by themselves.
+    if (!IS_TORTURE) await endLeases(sql);
   }
+
+  setup.victim = setup.start();
+  await send((await setup.victim.listening).ingest, 3);
+  await waitFor(() => isEmpty(sql));
+  await sent(sql);
+  if (signal === 'SIGSTOP') {
+    victim.child.kill('SIGCONT');
+    await send(ingest, 1);
+    await waitFor(() => isEmpty(sql));
+    await sent(sql);
+    victim.child.kill('SIGKILL');
+    await victim.ended;
+    await endLeases(sql);
+  }
+  const ids = await eventIdsOf(sql);
+  assert.equal(ids.length, setup.sentPoints);
+  await proveDeliveries(sql, receiver, ENDPOINTS, ids);
+  await proveAudit(sql);
+  for (const { path } of ENDPOINTS) {
+    const order = receiver.to(path).map(({ body }) => JSON.parse(body).data.fleet_event_id);
+    assert.deepEqual([...new Set(order)], ids, `${path} got them in the order of production`);
+  }
+}
+
+test('a pod that makes deliveries out of the outbox is harmed: another goes on, nothing is lost, doubled or out of order', async (t) => {
+  const setup = await startSetup(t);
+  for (const harm of HARMS) await t.test(`${harm.signal} ${harm.when}`, () => harmVictim(setup, harm));
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { type Pod, request, startPod } from '../support/pod.ts';
+import { INGEST_TOKEN, type Pod, request, startPod } from '../support/pod.ts';
 import { type Admin, adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { startReceiver } from '../support/webhooks/receiver.ts';
@@ -118,6 +118,17 @@ describe('who receives an event', () => {
     await api.call('DELETE', `/${rfid}`);
     await send({});
     assert.equal((await sql`select from webhook_delivery where webhook_id = ${rfid}`).length, 0);
+  });
+
+  test('a pod without the role ingest knows no /positions; one without the role api opens no public listener', async () => {
+    for (const path of ['/positions', '/traccar', '/osmand']) {
+      const headers = { 'X-Ingest-Token': INGEST_TOKEN };
+      const reply = await request(`${manager.ingest}${path}`, { method: 'POST', headers, body: '[]' });
+      assert.deepEqual([reply.status, reply.body.error.code], [404, 'NOT_FOUND'], path);
+    }
+    for (const path of ['/healthz', '/readyz', '/metrics'])
+      assert.equal((await request(`${manager.ingest}${path}`)).status, 200);
+    assert.equal(ingest.api, 'http://127.0.0.1:null');
   });
 
   test('a pod that only delivers sends what the others queued', async (t) => {

@@ -66,6 +66,19 @@ async function startWebhookSetup(minuteMs: number, podCount: number): Promise<We
   };
 }
 
+/** As if the wait of everything that waits at an endpoint were over. */
+export async function skipWait({ sql, api }: WebhookSetup, id: number): Promise<void> {
+  await sql`
+    update webhook_delivery set next_attempt_at = clock_timestamp()
+    where webhook_id = ${id} and next_attempt_at is not null`;
+  await api.change(id, {}); // wakes its worker
+}
+
+/** So that a test's events go to its own endpoints only. */
+export async function deleteAll({ api }: WebhookSetup): Promise<void> {
+  for (const { id } of (await api.call('GET', '?limit=200')).body.data) await api.call('DELETE', `/${id}`);
+}
+
 /** Minutes between the attempts of one budget, as the API document lists them. */
 export function gapsOf(policy: string, budget: number): number[] {
   if (policy === 'none' || budget <= 1) return [];
