@@ -7,6 +7,7 @@ import { isUnavailable, sqlState } from '../../src/postgres/sqlErrors.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { startPostgresProxy } from '../support/postgres/postgresProxy.ts';
+import { runs } from '../support/torture.ts';
 
 /** One column of each type that is read. */
 interface Thing {
@@ -87,12 +88,12 @@ describe('rows that are copied', () => {
           assert.deepEqual(await copiedThings(tx), things);
         });
       }),
-      { seed: 41, numRuns: 60 },
+      { seed: 41, numRuns: runs(20) },
     );
   });
 
   test('are the same wherever the bytes are cut', async () => {
-    const things = fc.sample(thing, { seed: 42, numRuns: 12 });
+    const things = fc.sample(thing, { seed: 42, numRuns: 4 });
     const pieces: Buffer[] = [];
     await sql.begin(async (tx) => {
       await storeThings(tx, things);
@@ -193,7 +194,7 @@ describe('a copy that cannot be finished', () => {
   });
 
   test('because the connection is lost is refused as unavailable, and the pool goes on', async () => {
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < runs(2); round++) {
       const kills: Promise<unknown>[] = [];
       const lost = sql.begin(async (tx) => {
         const [row] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;

@@ -9,6 +9,7 @@ import { Statement } from '../../src/postgres/sqlText.ts';
 import { selectDeadLetters, selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
 import type { DeliveryStatus } from '../../src/webhooks/message.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 
 /** Events of the two worlds that are read; a third has as many. Deliveries of the endpoint that is read. */
 const ROWS = 20_000;
@@ -17,7 +18,7 @@ const OF_A_DEVICE = ROWS / 10;
 /** Partitions of events: with rows, made ahead, and for the rest. */
 const PARTS = 3;
 const LIMIT = 50;
-const OFFSETS = [0, 1_000, 8_000];
+const OFFSETS = IS_TORTURE ? [0, 1_000, 8_000] : [0, 8_000];
 const OWN = 350_000_000_000_001;
 const FOREIGN = 350_000_000_000_099;
 
@@ -166,7 +167,7 @@ const WINDOWS: readonly (readonly [name: string, fromMs: number | null, toMs: nu
 describe('the list of events is read by an index', () => {
   const devices = [null, String(OWN), String(FOREIGN), '350000000000055'];
   for (const worldIds of [[1], [1, 2]]) {
-    for (const type of [null, ...EVENT_TYPE_FILTERS]) {
+    for (const type of [null, ...(worldIds.length === 1 && !IS_TORTURE ? [] : EVENT_TYPE_FILTERS)]) {
       test(`of ${worldIds.length} worlds and the type ${type ?? 'any'}, whichever device and time`, async () => {
         const parsed = type === null ? null : parseEventTypeFilter(type);
         for (const imei of devices) {

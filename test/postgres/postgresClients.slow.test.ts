@@ -6,6 +6,7 @@ import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { childEnv } from '../support/childEnv.ts';
 import type { Client, KilledOutcome, Moment } from '../support/postgres/killedBackend.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 
 const ATTEMPTS_MAX = 30;
 const SCRIPT = join(import.meta.dirname, '..', 'support', 'postgres', 'killedBackend.ts');
@@ -63,7 +64,9 @@ describe('our client, when Postgres ends its backend', () => {
 
 // Why `postgres` is not used. A version that fails these tests is worth another look.
 describe('postgres 3.4.9, when Postgres ends its backend', () => {
-  test('in a transaction: ends the process', async () => {
+  const skip = IS_TORTURE ? false : 'npm run torture does it';
+
+  test('in a transaction: ends the process', { skip }, async () => {
     // Not where it reconnects first, so it may take some attempts.
     let ended = await killBackend('postgres', 'in a transaction');
     for (let n = 1; n < ATTEMPTS_MAX && ended.outcome !== null; n++) {
@@ -79,7 +82,9 @@ describe('postgres 3.4.9, when Postgres ends its backend', () => {
     assert.deepEqual(ended.things, [2, 11, 12]);
   });
 
-  test('in a query: rejects the query, and the next statement with the error of the lost session', async () => {
+  test('in a query: rejects the query, and the next statement with the error of the lost session', {
+    skip,
+  }, async () => {
     const ended = await killBackend('postgres', 'in a query');
     assert.match(ended.outcome?.work ?? '', /^(?:CONNECTION_CLOSED|ECONNRESET)$/);
     assert.equal(ended.outcome?.next, '57P01');

@@ -3,6 +3,7 @@ import { chown, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/p
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { canEnter, exists, findUnprivilegedAccount } from '../../../src/postgres/embedded/dataFolder.ts';
+import { startEmbedded } from '../../../src/postgres/embedded/embedded.ts';
 import { makeDataDir, makeProjectDir, removeDataDir } from '../../support/postgres/cluster.ts';
 import {
   type HolderAnswer,
@@ -16,8 +17,27 @@ const COPIES = '/var/lib/fleet-tracking-service';
 const isRoot = process.getuid?.() === 0;
 const withoutRoot = !isRoot && 'only root has to run Postgres as somebody else';
 
-/** Starts the cluster of a folder in another process, does some work on it, and ends that process. */
+/** Starts the cluster of a folder, does some work on it, and stops it. */
 async function visit(
+  dataDir: string,
+  work: (url: string) => Promise<unknown> = async () => undefined,
+): Promise<HolderAnswer> {
+  const logged: string[] = [];
+  try {
+    const embedded = await startEmbedded({
+      dataDir,
+      log: (message) => logged.push(message),
+      settings: { fsync: 'off' },
+    });
+    await work(embedded.url).finally(embedded.stop);
+    return { url: embedded.url, logged };
+  } catch (error) {
+    return { message: (error as Error).message, logged };
+  }
+}
+
+/** The same in a process of its own. */
+async function visitAs(
   dataDir: string,
   options: HolderOptions,
   work: (url: string) => Promise<unknown> = async () => undefined,
@@ -69,14 +89,14 @@ describe('as root', { skip: withoutRoot }, () => {
       }
     });
     await copyProject(project, true);
-    const first = await visit(dataDir, { project }, createNote);
+    const first = await visitAs(dataDir, { project }, createNote);
     assert.deepEqual(
       first.logged,
       ['initializing embedded Postgres', 'starting embedded Postgres'],
       first.message,
     );
     assert.deepEqual((await readdir(dataDir)).sort(), ['holder', 'place.json']);
-    const second = await visit(dataDir, { project }, readNote);
+    const second = await visitAs(dataDir, { project }, readNote);
     assert.deepEqual(second.logged, ['starting embedded Postgres'], second.message);
   });
 
@@ -90,43 +110,29 @@ describe('as root', { skip: withoutRoot }, () => {
       for (const place of places) await rm(`${place}.old`, { recursive: true, force: true });
       await rm(parent, { recursive: true });
     });
-    await visit(first, {}, createNote);
+    await visit(first, createNote);
     await cp(first, second, { recursive: true });
-    assert.equal(
-      (await visit(second, {})).logged?.[0],
-      'initializing embedded Postgres',
-      'a copy begins empty',
-    );
-    await visit(first, {}, readNote);
+    assert.equal((await visit(second)).logged?.[0], 'initializing embedded Postgres', 'a copy begins empty');
+    await visit(first, readNote);
     await rename(first, third);
-    await visit(third, {}, readNote);
+    await visit(third, readNote);
     assert.equal(
-      (await visit(first, {})).logged?.[0],
+      (await visit(first)).logged?.[0],
       'initializing embedded Postgres',
       'the old path begins empty',
     );
     const place = await placeOf(first);
     places.push(place);
     await rm(first, { recursive: true }); // how one starts over
-    assert.deepEqual((await visit(first, {})).logged?.slice(0, 2), [
+    assert.deepEqual((await visit(first)).logged?.slice(0, 2), [
       'set aside the database of a removed data folder',
       'initializing embedded Postgres',
     ]);
     assert.equal(await placeOf(first), place);
     await rm(place, { recursive: true });
-    assert.match((await visit(first, {})).message ?? '', /which is gone/);
+    assert.match((await visit(first)).message ?? '', /which is gone/);
     await rm(first, { recursive: true });
-    await visit(third, {}, readNote);
-  });
-
-  test('a folder that everybody can enter has its cluster inside', async (t) => {
-    const dataDir = await makeDataDir();
-    t.after(() => removeDataDir(dataDir));
-    await visit(dataDir, {});
-    const account = await findUnprivilegedAccount();
-    const cluster = await stat(join(dataDir, 'cluster'));
-    assert.deepEqual([cluster.uid, cluster.gid], [account.uid, account.gid]);
-    assert.equal(await exists(join(dataDir, 'place.json')), false);
+    await visit(third, readNote);
   });
 
   test('what another user has made is run as that user, who can run it again afterwards', async (t) => {
@@ -137,9 +143,9 @@ describe('as root', { skip: withoutRoot }, () => {
     t.after(() => removeDataDir(dataDir));
     await chown(dataDir, user.uid, user.gid);
     const answers = [
-      await visit(dataDir, user, createNote),
-      await visit(dataDir, {}, readNote),
-      await visit(dataDir, user, readNote),
+      await visitAs(dataDir, user, createNote),
+      await visit(dataDir, readNote),
+      await visitAs(dataDir, user, readNote),
     ];
     assert.deepEqual(
       answers.map((answer) => answer.message),
@@ -153,18 +159,24 @@ test('without the optional package the start says to set DATABASE_URL', async (t
   const project = await makeProjectDir();
   t.after(() => rm(project, { recursive: true }));
   await copyProject(project, false);
-  const answer = await visit(join(project, '.data'), { project });
+  const answer = await visitAs(join(project, '.data'), { project });
   assert.equal(answer.error, 'NoBinariesError');
   assert.match(answer.message ?? '', /not installed.*DATABASE_URL/);
 });
 
-test('the packages work where npm ran no install scripts', async (t) => {
+test('the packages work where npm ran no install scripts; a folder that all can enter has its cluster inside', async (t) => {
   const project = await makeProjectDir();
   t.after(() => rm(project, { recursive: true }));
   await copyProject(project, true);
-  await mkdir(join(project, 'data'));
-  const answer = await visit(join(project, 'data'), { project });
+  const dataDir = join(project, 'data');
+  await mkdir(dataDir);
+  const answer = await visitAs(dataDir, { project });
   assert.equal(answer.message, undefined);
+  assert.equal(await exists(join(dataDir, 'place.json')), false);
+  if (!isRoot) return;
+  const account = await findUnprivilegedAccount();
+  const cluster = await stat(join(dataDir, 'cluster'));
+  assert.deepEqual([cluster.uid, cluster.gid], [account.uid, account.gid]);
 });
 
 async function placeOf(dataDir: string): Promise<string> {
