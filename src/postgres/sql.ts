@@ -289,7 +289,7 @@ export class ServerKnowledge {
 }
 
 /** A connection waits for another one that handles a new start, which takes some milliseconds. */
-const LIMIT_MS = 5_000;
+const ENTER_LIMIT_MS = 5_000;
 /** SQLSTATEs: a function is not there; a write in a transaction that is read-only. */
 const UNDEFINED_FUNCTION = '42883';
 const READ_ONLY = '25006';
@@ -303,7 +303,7 @@ async function enterServer(client: ClientBase, knowledge: ServerKnowledge | null
   const statement = {
     text: 'select enter_server($1, $2, $3) as scope',
     values: [seen?.start ?? null, seen?.flushedBytes ?? null, seen?.xmax ?? null],
-    query_timeout: LIMIT_MS,
+    query_timeout: ENTER_LIMIT_MS,
   };
   const enter = async (): Promise<string | null> => {
     const { rows } = await client.query<{ scope: string | null }>(statement);
@@ -332,8 +332,8 @@ async function enterReadOnly(
   error: unknown,
 ): Promise<string | null> {
   if (!(error instanceof DatabaseError && error.code === READ_ONLY)) throw error;
-  await client.query({ text: 'begin read write', query_timeout: LIMIT_MS } as QueryConfig);
+  await client.query({ text: 'begin read write', query_timeout: ENTER_LIMIT_MS } as QueryConfig);
   const scope = await enter();
-  await client.query({ text: 'commit', query_timeout: LIMIT_MS } as QueryConfig);
+  await client.query({ text: 'commit', query_timeout: ENTER_LIMIT_MS } as QueryConfig);
   return scope;
 }

@@ -1,4 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from '../lib/time.ts';
+
 /**
  * Decides two things about a call: is it within its limits, and does memory hold the newest version of the worlds it
  * reads? Asked once per call. Answered by this process alone, or by Redis for all pods together.

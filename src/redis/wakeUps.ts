@@ -9,7 +9,10 @@ export type NotifierEvent =
 /** First word of every message; the second identifies the sender. */
 const TOPIC = 'changes';
 
-/** Asks all pods to look at the change log. A notification carries no data. It may be lost or come twice. */
+/**
+ * Asks all pods to look at the change log. A notification carries no data. It may be lost or come twice, so every listener
+ * also polls.
+ */
 export interface Notifier {
   /** Calls the listeners of this process and of all other pods. Several calls within 20 ms become one or two. */
   notify(): void;
@@ -21,7 +24,7 @@ export interface Notifier {
 export const localNotifier: Notifier = { notify: () => undefined, onNotify: () => undefined };
 
 /**
- * Over Redis pub/sub. Every listener also polls.
+ * The notifier of several pods, over Redis pub/sub.
  *
  * Listeners of this process are called directly. So a lost Redis costs only the notifications of other pods. After
  * each new subscription all listeners are called once, because notifications may have been missed.

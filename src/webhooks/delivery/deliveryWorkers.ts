@@ -196,7 +196,7 @@ const COUNTED_STEP = 1_000;
 /** Endpoints with fewer new deliveries than a step. Beyond this all of them begin at 0. */
 const COUNTED_MAX = 100_000;
 
-/** Wakes the pods that send deliveries. */
+/** Wakes the pods that send deliveries, and has the deliveries that wait for an account counted as new ones are made. */
 export class DeliveryWaker {
   readonly #schedule: Pick<DeliverySchedule, 'addAll'>;
   readonly #watch: Pick<BacklogWatch, 'count'>;
@@ -216,7 +216,7 @@ export class DeliveryWaker {
     void this.#schedule.addAll(due).then(() => this.workers?.poke());
   };
 
-  /** The same, for new deliveries. Endpoints with too many are paused. */
+  /** The same, for new deliveries: how many were made, by endpoint. Those of an endpoint with too many are counted. */
   readonly queued = (made: ReadonlyMap<number, number>): void => {
     this.wake([...made.keys()]);
     const crowded: number[] = [];
