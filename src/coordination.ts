@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import { LocalRateLimiter, type RateLimiter, type RateLimits } from './redis/rateLimiter.ts';
+import type { RateLimiter, RateLimits, WorldVersions } from './redis/rateLimiter.ts';
+import { LocalRateLimiter, localWorldVersions } from './redis/rateLimiter.ts';
 import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
-import type { WorldVersions } from './redis/redisRateLimiter.ts';
-import { localWorldVersions, RedisRateLimiter, RedisWorldVersions } from './redis/redisRateLimiter.ts';
+import { RedisRateLimiter, RedisWorldVersions } from './redis/redisRateLimiter.ts';
 import {
   type DeliverySchedule,
   LocalDeliverySchedule,

@@ -3,9 +3,14 @@ import { FRESH_MS } from '../changelog/pods.sql.ts';
 import { DeadlineExceeded, MINUTE_MS, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields, isUnavailable } from '../postgres/sqlErrors.ts';
-import type { LimitName, LimitRequest, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
+import type {
+  LimitName,
+  LimitRequest,
+  RateLimiter,
+  StaleWorld,
+  WorldVersions,
+} from '../redis/rateLimiter.ts';
 import { UNVERIFIED } from '../redis/rateLimiter.ts';
-import type { WorldVersions } from '../redis/redisRateLimiter.ts';
 import { bearerToken, fingerprint, type ShownKey } from './credentials.ts';
 import type { ClientAddress } from './ipAddress.ts';
 import type { Keyring, KeyState } from './keyring.memory.ts';

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
-import type { WorldVersions } from '../redis/redisRateLimiter.ts';
+import type { WorldVersions } from '../redis/rateLimiter.ts';
 import type { LogFollower } from './appliedTransactions.memory.ts';
 import { type EntityKind, notifyPods, recordChange, selectTransactionId } from './changes.sql.ts';
 import { countPodsBehind, FRESH_MS } from './pods.sql.ts';
 
+/** Publishes versions of worlds to the other pods, through Redis if there is one. */
 export type VersionPublisher = Pick<WorldVersions, 'publish' | 'confirm'>;
 
 export interface WritePorts {

@@ -45,6 +45,29 @@ export type StaleWorld =
   | { readonly worldId: number; readonly state: 'newer'; readonly version: number }
   | { readonly worldId: number; readonly state: 'missing'; readonly ticket: string };
 
+/**
+ * Publishes the newest version of a world to all pods, so that none answers from older memory. Every method resolves to
+ * false when it could not: then a writer must wait until the pods have followed the change log.
+ */
+export interface WorldVersions {
+  /** Called by a writer before its commit, so that no pod can miss the version between commit and publication. */
+  publish(worldId: number, version: number): Promise<boolean>;
+  /** Called by a writer after its commit and before its answer: Redis may have been emptied since the publication. */
+  confirm(worldId: number, version: number): Promise<boolean>;
+  /**
+   * Called by a reader that found the version missing and then read it in Postgres. Changes nothing when the ticket is
+   * gone: then a writer has published a version in between, and this one may be older.
+   */
+  restore(worldId: number, version: number, ticket: string): Promise<boolean>;
+}
+
+/** For a single process, which has no other pods to tell. */
+export const localWorldVersions: WorldVersions = {
+  publish: async () => true,
+  confirm: async () => true,
+  restore: async () => true,
+};
+
 /** Calls per window; 0 switches a limit off. */
 export interface RateLimits {
   readonly ipMinute: number;

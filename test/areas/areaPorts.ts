@@ -4,7 +4,7 @@ import { lockAreaWorlds, moveArea } from '../../src/areas/areas.sql.ts';
 import type { AreaWriter } from '../../src/areas/saveArea.ts';
 import type { WritePorts } from '../../src/changelog/writeWorlds.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { localWorldVersions } from '../../src/redis/redisRateLimiter.ts';
+import { localWorldVersions } from '../../src/redis/rateLimiter.ts';
 import { insertAccount, upsertOrganization } from '../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { newTurns } from '../support/workTurns.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { type VersionPublisher, type WritePorts, writeWorlds } from '../../src/changelog/writeWorlds.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { localWorldVersions } from '../../src/redis/redisRateLimiter.ts';
+import { localWorldVersions } from '../../src/redis/rateLimiter.ts';
 import { insertAccount } from '../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { newTurns } from '../support/workTurns.ts';

@@ -13,7 +13,7 @@ import { type WritePorts, type WriteScope, writeWorlds } from '../../src/changel
 import { insertDevices, selectDevicesForUpdate, updateDevices } from '../../src/devices/devices.sql.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { localWorldVersions } from '../../src/redis/redisRateLimiter.ts';
+import { localWorldVersions } from '../../src/redis/rateLimiter.ts';
 import {
   insertAccount,
   lockForNewTenants,

@@ -7,7 +7,7 @@ import { Follower } from '../../src/coherence/follower.ts';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
-import { localWorldVersions } from '../../src/redis/redisRateLimiter.ts';
+import { localWorldVersions } from '../../src/redis/rateLimiter.ts';
 import { insertAccount } from '../../src/tenants/accounts.sql.ts';
 import { countLockWaiters, holdTransaction } from '../support/postgres/holdTransaction.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
