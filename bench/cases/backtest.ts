@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compileShape } from '../../src/areas/area.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
@@ -80,7 +80,7 @@ export const backtest: BenchCase = {
 
 function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
   const definition = polygonArea('Bench', RING);
-  const shape = compileShape(definition.geometry);
+  const shape = toShape(definition.geometry);
   const count = smoke ? ENGINE_POINTS / 16 : ENGINE_POINTS;
   const columns = {
     count,

@@ -1,5 +1,5 @@
-import { compileShape } from '../../src/areas/area.ts';
 import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Row } from '../benchCase.ts';
@@ -34,10 +34,11 @@ export const containsMemory: BenchCase = {
     };
     for (const vertices of VERTICES) {
       const ring = jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1);
-      const shape = compileShape(polygonArea('Bench', ring).geometry);
-      const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
+      const shape = toShape(polygonArea('Bench', ring).geometry);
+      const insideUs = measure(`inside, ${vertices} vertices`, (lat, lng) => shape.contains(lat, lng));
       // The route computes both.
-      metrics[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
+      metrics[`us_${vertices}`] =
+        insideUs + measure(`distance, ${vertices} vertices`, (lat, lng) => shape.signedDistanceM(lat, lng));
       if (isProfiled && vertices === VERTICES.at(-1)) {
         const both = asking((lat, lng) => Number(shape.contains(lat, lng)) + shape.signedDistanceM(lat, lng));
         profiles.push(await profileCalls(`contains with its distance, ${vertices} vertices`, both));

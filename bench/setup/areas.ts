@@ -1,6 +1,7 @@
-import { type AreaDefinition, areaMeasures, compileShape, toVertices } from '../../src/areas/area.ts';
+import { type AreaDefinition, areaMeasures, toVertices } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { insertAreas } from '../../src/areas/areas.sql.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import { openBenchSql } from './cluster.ts';
@@ -51,7 +52,7 @@ export function fillCatalog(definitions: Iterable<AreaDefinition>, worldId: numb
   for (const definition of definitions) {
     const measures = areaMeasures(definition.geometry);
     const stored = { worldId, accountId: 1, definition, measures, createdAtMs: 0, revision: 1 };
-    catalog.put({ ...stored, id: ++id, shape: compileShape(definition.geometry) });
+    catalog.put({ ...stored, id: ++id, shape: toShape(definition.geometry) });
   }
   return catalog;
 }

@@ -3,9 +3,10 @@ import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/measure.ts';
 import { invariant } from '../lib/errors.ts';
-import type { AreaType, Shape, StoredArea } from './area.ts';
+import type { AreaType, StoredArea } from './area.ts';
+import type { Shape } from './shape.ts';
 
-/** An area in memory: what is stored, and its compiled shape. */
+/** An area in memory: what is stored, and its shape, the same one until the next revision. */
 export interface Area extends StoredArea {
   readonly shape: Shape;
 }
@@ -15,7 +16,7 @@ export interface Area extends StoredArea {
  * are the only mutators. Only the follower of the change feed calls them, so changes come in order.
  */
 export class AreaCatalog {
-  #byId = new Map<number, IndexedArea>();
+  #byId = new Map<number, Area>();
   #byExternalId = new Map<string, Area>();
   #worlds = new Map<number, WorldAreas>();
   #stays: StayCounts;
@@ -39,9 +40,9 @@ export class AreaCatalog {
 
   /** Adds an area, or replaces an earlier revision of it, which may be in another world. */
   put(area: Area): void {
-    const indexed = indexedArea(area);
+    const entries = entriesOf(area);
     this.remove(area.id);
-    this.#byId.set(area.id, indexed);
+    this.#byId.set(area.id, area);
     if (area.definition.externalId !== null) this.#byExternalId.set(externalKey(area), area);
     let world = this.#worlds.get(area.worldId);
     if (world === undefined) {
@@ -50,14 +51,13 @@ export class AreaCatalog {
     }
     world.all.put(area);
     world.list(area.definition.geometry.type).put(area);
-    for (const entry of indexed.entries) world.tree.insert(entry);
+    for (const entry of entries) world.tree.insert(entry);
     this.#stays.putArea(area.id, area.accountId);
   }
 
   remove(areaId: number): void {
-    const indexed = this.#byId.get(areaId);
-    if (indexed === undefined) return;
-    const { area, entries } = indexed;
+    const area = this.#byId.get(areaId);
+    if (area === undefined) return;
     this.#byId.delete(areaId);
     this.#stays.removeArea(areaId);
     if (this.#byExternalId.get(externalKey(area)) === area) this.#byExternalId.delete(externalKey(area));
@@ -65,17 +65,17 @@ export class AreaCatalog {
     invariant(world, 'the world of an area in the catalog is in it too');
     world.all.remove(areaId);
     world.list(area.definition.geometry.type).remove(areaId);
-    for (const entry of entries) world.tree.remove(entry);
+    for (const entry of entriesOf(area)) world.tree.remove(entry, isOfSameArea);
     if (world.all.size === 0) this.#worlds.delete(area.worldId);
   }
 
   revisionOf(areaId: number): number | undefined {
-    return this.#byId.get(areaId)?.area.revision;
+    return this.#byId.get(areaId)?.revision;
   }
 
   /** The area with this id if it is in one of `worldIds`. */
   area(worldIds: readonly number[], areaId: number): Area | undefined {
-    const area = this.#byId.get(areaId)?.area;
+    const area = this.#byId.get(areaId);
     return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
   }
 
@@ -88,21 +88,20 @@ export class AreaCatalog {
   /** The areas of these worlds that may contain the position (degrees), each once, in any order. */
   near(worldIds: readonly number[], lat: number, lng: number): readonly Area[] {
     let found: Area[] | undefined;
-    let several: IndexedArea[] | undefined;
+    let several: Set<Area> | undefined;
     for (const worldId of worldIds) {
       const world = this.#worlds.get(worldId);
       if (world === undefined) continue;
-      for (const { indexed } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
-        if (indexed.isFound) continue;
+      for (const { area, isOnly } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
+        if (!isOnly) {
+          several ??= new Set();
+          if (several.has(area)) continue;
+          several.add(area);
+        }
         found ??= [];
-        found.push(indexed.area);
-        if (indexed.entries.length === 1) continue;
-        indexed.isFound = true;
-        several ??= [];
-        several.push(indexed);
+        found.push(area);
       }
     }
-    if (several !== undefined) for (const indexed of several) indexed.isFound = false;
     return found ?? NO_AREAS;
   }
 
@@ -111,8 +110,7 @@ export class AreaCatalog {
     const found = new Set<Area>();
     for (const worldId of worldIds) {
       const tree = this.#worlds.get(worldId)?.tree;
-      for (const box of shape.parts)
-        for (const { indexed } of tree?.search(box) ?? []) found.add(indexed.area);
+      for (const box of shape.parts()) for (const { area } of tree?.search(box) ?? []) found.add(area);
     }
     return found;
   }
@@ -146,30 +144,28 @@ class WorldAreas {
   }
 }
 
-/** An area and its entries in the tree: kept, since a tree removes only the same objects that were inserted. */
-interface IndexedArea {
-  readonly area: Area;
-  readonly entries: Entry[];
-  /** Only during a search: it has been found by another of its boxes. */
-  isFound: boolean;
-}
-
 /**
  * A box of an area's shape. Boxes are split at the antimeridian and padded outward, and a long polyline has several. So
  * a search may find too much but never too little.
  */
 interface Entry extends IndexBox {
-  readonly indexed: IndexedArea;
+  readonly area: Area;
+  /** The area has no other box. */
+  readonly isOnly: boolean;
 }
 
-function indexedArea(area: Area): IndexedArea {
-  const indexed: IndexedArea = { area, entries: [], isFound: false };
-  for (const { minX, minY, maxX, maxY } of area.shape.parts) {
+function entriesOf(area: Area): Entry[] {
+  const parts = area.shape.parts();
+  return parts.map(({ minX, minY, maxX, maxY }) => {
     // A box of NaN would never be found and never be removed.
     invariant(Number.isFinite(minX + minY + maxX + maxY), `area ${area.id} has a box of finite numbers`);
-    indexed.entries.push({ minX, minY, maxX, maxY, indexed });
-  }
-  return indexed;
+    return { minX, minY, maxX, maxY, area, isOnly: parts.length === 1 };
+  });
+}
+
+/** A shape has the same boxes each time, so an entry that is made anew finds the one in the tree, or its twin. */
+function isOfSameArea(a: Entry, b: Entry): boolean {
+  return a.area === b.area && a.minX === b.minX && a.minY === b.minY;
 }
 
 function idOf(area: Area): number {

@@ -38,7 +38,7 @@ import {
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
 import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
-import { type AreaType, areaView, compileShape } from './area.ts';
+import { type AreaType, areaView } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
 import { AREA_TYPES, EXTERNAL_ID } from './areaFields.ts';
@@ -50,13 +50,14 @@ import {
   ONE_AREA,
 } from './areaSchemas.ts';
 import { areaFeature } from './geojson.ts';
+import { toShape } from './shape.ts';
 
 const EXAMPLES = [EXAMPLE_CIRCLE, EXAMPLE_POLYGON, EXAMPLE_POLYLINE, EXAMPLE_POINT_AREA];
 const PAGE_META = {
   pagination: { limit: LIST_LIMIT.fallback, offset: 0, count: EXAMPLES.length },
   total: EXAMPLES.length,
 };
-const EXAMPLE_SHAPE = compileShape(EXAMPLE_CIRCLE.definition.geometry);
+const EXAMPLE_SHAPE = toShape(EXAMPLE_CIRCLE.definition.geometry);
 
 export const AREA_TYPE = choiceParameter('type', AREA_TYPES, 'Only areas of this type.');
 

@@ -1,6 +1,6 @@
-import { numbers } from '../geo/edgeIndex.ts';
 import type { LatLng } from '../geo/wgs84.ts';
 import { invariant } from '../lib/errors.ts';
+import { NumberPages } from '../lib/numberPages.ts';
 import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';
@@ -248,12 +248,13 @@ export function geometryOf(row: RawGeometry): AreaGeometry {
 /** Copies the bytes, because the driver's buffers begin at any offset. */
 function doublesOf({ buffer, byteOffset, byteLength }: Uint8Array): Float64Array {
   const view = new DataView(buffer, byteOffset, byteLength);
-  const doubles = numbers(byteLength / DOUBLE_BYTES);
+  const doubles = vertexPages.take(byteLength / DOUBLE_BYTES);
   for (let i = 0; i < doubles.length; i++) doubles[i] = view.getFloat64(DOUBLE_BYTES * i, true);
   return doubles;
 }
 
 const DOUBLE_BYTES = Float64Array.BYTES_PER_ELEMENT;
+const vertexPages = new NumberPages();
 
 /** True when an update failed because another area of the account has its external id. */
 export function isExternalIdTaken(error: unknown): boolean {

@@ -29,13 +29,14 @@ import {
 import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { invariant } from '../lib/errors.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
-import { type AreaType, areaName, compileShape } from './area.ts';
+import { type AreaType, areaName } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
 import { AREA_FACTS } from './areaFields.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
 import { AREA_NAME, EXAMPLE_CIRCLE } from './areaSchemas.ts';
+import { toShape } from './shape.ts';
 
-const EXAMPLE_DISTANCE_M = compileShape(EXAMPLE_CIRCLE.definition.geometry).signedDistanceM(
+const EXAMPLE_DISTANCE_M = toShape(EXAMPLE_CIRCLE.definition.geometry).signedDistanceM(
   EXAMPLE_POINT.lat,
   EXAMPLE_POINT.lng,
 );

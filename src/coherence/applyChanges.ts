@@ -1,7 +1,8 @@
 import { Keyring } from '../access/keyring.memory.ts';
-import { type StoredArea, shapeInSteps } from '../areas/area.ts';
+import type { StoredArea } from '../areas/area.ts';
 import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
+import { toShape } from '../areas/shape.ts';
 import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
 import { isSameServer, type Server } from '../changelog/serverStarts.ts';
@@ -136,22 +137,16 @@ async function loadAreas(
     const rows = await awaitReply(selectAreasById(sql, part));
     const present = new Set(rows.map((row) => row.id));
     for (const id of part) if (!present.has(id)) areas.remove(id);
-    await inTurns(turns, 'log', compileAreas(areas, rows), true);
+    await inTurns(turns, 'log', putAreas(areas, rows), true);
   }
 }
 
-/**
- * Puts areas into memory with their shapes compiled, so that no request has to compile them. Areas of which memory has
- * the same or a later revision are skipped. A large area takes more than one step.
- */
-export function* compileAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
+/** Puts areas into memory. Those of which it has the same or a later revision are skipped. */
+export function* putAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
   const pace = new Pace();
   for (const area of areas) {
     if ((catalog.revisionOf(area.id) ?? 0) >= area.revision) continue;
-    const steps = shapeInSteps(area.definition.geometry);
-    let step = steps.next();
-    for (; step.done !== true; step = steps.next()) if (pace.isDue()) yield* pace.pause();
-    catalog.put({ ...area, shape: step.value });
+    catalog.put({ ...area, shape: toShape(area.definition.geometry) });
     if (pace.isDue()) yield* pace.pause();
   }
 }

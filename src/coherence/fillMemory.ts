@@ -10,7 +10,7 @@ import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ApplyPorts, Memory } from './applyChanges.ts';
-import { compileAreas, emptyMemory, followPositions, followWrites } from './applyChanges.ts';
+import { emptyMemory, followPositions, followWrites, putAreas } from './applyChanges.ts';
 
 /** A million devices are loaded in 11 s; this only ends a load that is stuck. */
 const LOAD_DEADLINE_MS = 600_000;
@@ -100,7 +100,7 @@ export async function loadFleet(
       fleet.stays.setLimit(row.accountId, row.maxStays);
     }
     for (const row of await selectSubscriptions(tx, null)) subscriptions.put(row);
-    await copyAreas(tx, (rows) => turns.run('log', compileAreas(areas, rows)));
+    await copyAreas(tx, (rows) => turns.run('log', putAreas(areas, rows)));
     for (const { id, version } of await selectWorldVersions(tx)) fleet.raiseVersion(id, version);
     onProgress(loaded, total);
     return end;

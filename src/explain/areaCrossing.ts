@@ -1,4 +1,4 @@
-import type { Shape } from '../areas/area.ts';
+import type { Shape } from '../areas/shape.ts';
 import type { LatLng } from '../geo/wgs84.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 

@@ -1,7 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
-import { compileShape } from '../areas/area.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaSchemas.ts';
+import { toShape } from '../areas/shape.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
@@ -190,7 +190,7 @@ function* addPiece(parts: Iterator<string>, json: TextPieces): Steps<boolean> {
 
 const { id: areaId, definition, createdAtMs } = EXAMPLE_CIRCLE;
 const { geometry, dwellSeconds } = definition;
-const SHAPE = compileShape(geometry);
+const SHAPE = toShape(geometry);
 const CENTER = 'center' in geometry ? geometry.center : { lat: 0, lng: 0 };
 const OUTSIDE = { lat: CENTER.lat + 0.05, lng: CENTER.lng };
 const FROM_MS = Date.UTC(2026, 2, 2, 8);

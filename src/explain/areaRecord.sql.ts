@@ -1,5 +1,5 @@
-import { compileShape, type Shape } from '../areas/area.ts';
 import { geometryOf, type RawGeometry } from '../areas/areas.sql.ts';
+import { type Shape, toShape } from '../areas/shape.ts';
 import { isProducedSince } from '../events/eventPartitions.sql.ts';
 import type { Direction } from '../events/fleetEvent.ts';
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
@@ -47,7 +47,7 @@ function shapeOf(row: RawRevision, areaId: number): PastShape {
   let shape: Shape | null = null;
   return {
     compiled: () => {
-      shape ??= compileShape(geometryOf({ ...row, id: areaId }));
+      shape ??= toShape(geometryOf({ ...row, id: areaId }));
       return shape;
     },
   };

@@ -1,4 +1,4 @@
-import type { Shape } from '../areas/area.ts';
+import type { Shape } from '../areas/shape.ts';
 
 /** Something that was so until a time of receipt, that one excluded. The last of a list holds until Infinity. */
 export interface Until<Value> {

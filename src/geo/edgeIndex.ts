@@ -1,3 +1,4 @@
+import { NumberPages } from '../lib/numberPages.ts';
 import { extentOf } from './measure.ts';
 import type { Path, Pole, Ring } from './path.ts';
 import { RADIANS_PER_DEGREE, writeSurfacePoint } from './wgs84.ts';
@@ -50,6 +51,9 @@ export const FANOUT_BITS = 2;
 /** The last level has no more runs than this. */
 export const MOST_ROOTS = 8;
 
+/** Indexes are dropped in about the order in which they were built, so they share pages. */
+const pages = new NumberPages();
+
 /** A path needs two vertices or more. */
 export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
   const edgeCount = lngs.length - 1;
@@ -59,10 +63,10 @@ export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
     levels.push(runCount);
     count = runsAt(edgeCount, levels.length);
   }
-  const vertices = numbers(lngs.length * VERTEX_STRIDE);
-  const runs = numbers(runCount * RUN_STRIDE);
+  const vertices = pages.take(lngs.length * VERTEX_STRIDE);
+  const runs = pages.take(runCount * RUN_STRIDE);
   const isLong = writeVertices(lngs, lats, vertices) > LONG_TOLERANCE_M;
-  const strips = isLong ? numbers(runCount * STRIP_STRIDE) : NO_STRIPS;
+  const strips = isLong ? pages.take(runCount * STRIP_STRIDE) : NO_STRIPS;
   for (let level = 1, at = 0; level <= levels.length; level++) {
     const length = 1 << (FANOUT_BITS * level);
     for (let first = 0; first < edgeCount; first += length, at += RUN_STRIDE) {
@@ -80,6 +84,11 @@ export function buildRingIndex(ring: Ring): RingIndex {
   if (ring.lats.includes(-90)) poleVertices.push('south');
   const { west, east } = extentOf(ring);
   return { edges: buildEdgeIndex(ring), west, east, pole: ring.pole, poleVertices };
+}
+
+/** What its numbers take. */
+export function edgeIndexBytes({ vertices, runs, strips }: EdgeIndex): number {
+  return vertices.byteLength + runs.byteLength + strips.byteLength;
 }
 
 /** How many runs (edges, at level 0) a level has. */
@@ -234,29 +243,6 @@ export function chordDistanceSq(points: Float64Array, a: number, b: number, poin
 
 /** Makes the ratio 0 on a segment without length. */
 const NOT_ZERO = 1e-300;
-
-/**
- * A zeroed array of `length` numbers that is kept for long. Small arrays are cut from common pages, because V8 tracks
- * each ArrayBuffer separately: with a few hundred thousand of them, a garbage collection stopped the process for more
- * than half a second. A page is kept as long as any array in it, so an array must never be transferred.
- */
-export function numbers(length: number): Float64Array {
-  if (length > MAX_PIECE) return new Float64Array(length);
-  if (used + length > PAGE) {
-    page = new ArrayBuffer(PAGE * Float64Array.BYTES_PER_ELEMENT);
-    used = 0;
-  }
-  const piece = new Float64Array(page, used * Float64Array.BYTES_PER_ELEMENT, length);
-  used += length;
-  return piece;
-}
-
-/** In numbers: 32 KB. The last array of a page keeps no more alive than some seventeen areas of twenty vertices. */
-const PAGE = 2 ** 12;
-const MAX_PIECE = PAGE / 4;
-
-let page = new ArrayBuffer(0);
-let used = PAGE;
 
 /** More than the ellipsoid's largest radius of curvature (6 399 594 m), scaled as below. */
 const LARGEST_RADIUS_M = 6.43e6;

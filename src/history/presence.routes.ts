@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
-import { compileShape } from '../areas/area.ts';
 import type { Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { toShape } from '../areas/shape.ts';
 import { statusOf } from '../devices/deviceJson.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';
@@ -162,15 +162,23 @@ function readPlace(query: Query): Result<Place | { readonly areaId: number }, An
   if (radiusM === null || radiusM < 1 || radiusM > RADIUS_MAX_M) {
     return fail(errorAnswer('BAD_REQUEST', RADIUS_MESSAGE));
   }
-  const { contains, boxes } = compileShape({ type: 'circle', center: { lat, lng }, radiusM });
-  return ok({ contains, boxes, closenessM: (pointLat, pointLng) => distanceM(lat, lng, pointLat, pointLng) });
+  const circle = toShape({ type: 'circle', center: { lat, lng }, radiusM });
+  return ok({
+    boxes: circle.boxes(),
+    contains: (pointLat, pointLng) => circle.contains(pointLat, pointLng),
+    closenessM: (pointLat, pointLng) => distanceM(lat, lng, pointLat, pointLng),
+  });
 }
 
 /** The closest point is the one deepest inside. */
 function placeOfArea(area: Area | undefined): Place | null {
   if (area === undefined) return null;
-  const { contains, signedDistanceM: closenessM, boxes } = area.shape;
-  return { contains, closenessM, boxes };
+  const { shape } = area;
+  return {
+    boxes: shape.boxes(),
+    contains: (lat, lng) => shape.contains(lat, lng),
+    closenessM: (lat, lng) => shape.signedDistanceM(lat, lng),
+  };
 }
 
 type PresenceView = ReturnType<typeof presenceView>;

@@ -1,4 +1,5 @@
-import type { AreaDefinition, Shape } from '../areas/area.ts';
+import type { AreaDefinition } from '../areas/area.ts';
+import type { Shape } from '../areas/shape.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../devices/stays/packedStays.ts';
 import type { StayLimit, StayRoom } from '../devices/stays/stayCounts.ts';
 import type { GeofenceEvent } from '../events/fleetEvent.ts';

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  type AreaGeometry,
-  type AreaMeasures,
-  areaMeasures,
-  compileShape,
-  type Shape,
-  shapeInSteps,
-  toVertices,
-} from '../../src/areas/area.ts';
+import { type AreaGeometry, type AreaMeasures, areaMeasures, toVertices } from '../../src/areas/area.ts';
+import { toShape } from '../../src/areas/shape.ts';
+import type { IndexBox } from '../../src/geo/measure.ts';
 import { distanceM, type LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { geometryAndPositions, wrapLng } from './definitions.ts';
@@ -85,11 +79,11 @@ describe('what an area contains, by its rule', () => {
   ];
   for (const [title, geometry, inside, outside] of rows) {
     test(title, () => {
-      const shape = compileShape(geometry);
+      const shape = toShape(geometry);
       for (const { lat, lng } of inside) {
         assert.ok(shape.contains(lat, lng), `${lat} ${lng} is inside`);
         assert.ok(shape.signedDistanceM(lat, lng) <= 0, `${lat} ${lng} has no distance`);
-        assert.ok(inBoxes(shape, lat, lng), `${lat} ${lng} is in a box`);
+        assert.ok(inBoxes(shape.boxes(), lat, lng), `${lat} ${lng} is in a box`);
       }
       for (const { lat, lng } of outside) {
         assert.ok(!shape.contains(lat, lng), `${lat} ${lng} is outside`);
@@ -101,20 +95,20 @@ describe('what an area contains, by its rule', () => {
 
 describe('a distance is that to the boundary', () => {
   test('of a circle: to the centre, less the radius', () => {
-    const shape = compileShape(circle(at(41.9, 12.5), 100));
+    const shape = toShape(circle(at(41.9, 12.5), 100));
     assert.equal(shape.signedDistanceM(41.9, 12.5), -100);
     assert.equal(shape.signedDistanceM(42, 12.6), distanceM(41.9, 12.5, 42, 12.6) - 100);
   });
 
   test('of a polygon: exactly 0 on a vertex and on a side', () => {
-    const shape = compileShape(FIJI);
+    const shape = toShape(FIJI);
     for (const { lat, lng } of [at(-16, 177), at(-19, -178), at(-17, 177), at(-16, 180), at(-16, -180)]) {
       assert.equal(shape.signedDistanceM(lat, lng), 0);
     }
   });
 
   test('of a track: to its nearest edge, less the margin', () => {
-    const shape = compileShape(CHUKOTKA);
+    const shape = toShape(CHUKOTKA);
     assert.equal(shape.signedDistanceM(66, 170), -5_000);
     assert.equal(shape.signedDistanceM(66, 169), distanceM(66, 170, 66, 169) - 5_000);
   });
@@ -123,11 +117,11 @@ describe('a distance is that to the boundary', () => {
 test('inside means a distance of 0 or less, within the bounds and in a box, wherever', () => {
   let inside = 0;
   const property = fc.property(geometryAndPositions, ({ geometry, positions }) => {
-    const shape = compileShape(geometry);
+    const shape = toShape(geometry);
     const { bounds, center } = areaMeasures(geometry);
     if (center) assert.ok(isWithin(bounds, center), JSON.stringify({ bounds, center }));
-    assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
-    assert.ok(shape.parts.length >= 1 && shape.parts.length <= 16);
+    assert.ok(shape.boxes().length === 1 || shape.boxes().length === 2);
+    assert.ok(shape.parts().length >= 1 && shape.parts().length <= 16);
     for (const { lat, lng } of positions) {
       const contained = shape.contains(lat, lng);
       const distanceM = shape.signedDistanceM(lat, lng);
@@ -137,8 +131,8 @@ test('inside means a distance of 0 or less, within the bounds and in a box, wher
       inside++;
       assert.ok(Math.abs(lat) === 90 || isWithin(bounds, { lat, lng }), JSON.stringify({ bounds, lat, lng }));
       for (const name of Math.abs(lng) === 180 ? [180, -180] : [lng]) {
-        assert.ok(shape.contains(lat, name) && inBoxes(shape, lat, name), `${lat} ${name}`);
-        assert.ok(inBoxes({ boxes: shape.parts }, lat, name), `${lat} ${name} is in a part`);
+        assert.ok(shape.contains(lat, name) && inBoxes(shape.boxes(), lat, name), `${lat} ${name}`);
+        assert.ok(inBoxes(shape.parts(), lat, name), `${lat} ${name} is in a part`);
       }
     }
   });
@@ -152,9 +146,9 @@ test('where a polygon starts, its winding and the name of a meridian change noth
     const k = shift % vertices.length;
     const rotated = [...vertices.slice(k), ...vertices.slice(0, k)];
     const renamed = rotated.map(({ lat, lng }) => at(lat, Math.abs(lng) === 180 ? -lng : lng));
-    const shape = compileShape(geometry);
+    const shape = toShape(geometry);
     for (const same of [rotated, rotated.toReversed(), renamed]) {
-      const other = compileShape(polygon(...same));
+      const other = toShape(polygon(...same));
       for (const { lat, lng } of positions) {
         const names = Math.abs(lng) === 180 ? [lng, -lng] : [lng];
         for (const name of names) assert.equal(other.contains(lat, name), shape.contains(lat, lng));
@@ -165,20 +159,6 @@ test('where a polygon starts, its winding and the name of a meridian change noth
     }
   });
   fc.assert(property, { seed: 20_260_315, numRuns: runs(100) });
-});
-
-test('a large area is compiled in more than one step, to the same shape', () => {
-  const points = Array.from({ length: 2_000 }, (_, n) => at(40 + 5 * Math.sin(n / 400), 10 + n / 1_000));
-  for (const geometry of [track(50, ...points), polygon(...points, at(60, 11))]) {
-    const steps = shapeInSteps(geometry);
-    let count = 1;
-    let step = steps.next();
-    for (; step.done !== true; step = steps.next()) count++;
-    assert.ok(count > 1);
-    const whole = compileShape(geometry);
-    for (const { lat, lng } of [at(40, 10), at(41, 10.2), at(45, 11), at(-80, 100)])
-      assert.equal(step.value.signedDistanceM(lat, lng), whole.signedDistanceM(lat, lng));
-  }
 });
 
 const SQUARE = [at(41.9, 12.4), at(41.9, 12.5), at(42, 12.5), at(42, 12.4)];
@@ -237,6 +217,6 @@ function isWithin({ south, west, north, east }: AreaMeasures['bounds'], { lat, l
   return lat >= south && lat <= north && names.some(spans);
 }
 
-function inBoxes({ boxes }: Pick<Shape, 'boxes'>, lat: number, lng: number): boolean {
+function inBoxes(boxes: readonly IndexBox[], lat: number, lng: number): boolean {
   return boxes.some(({ minX, minY, maxX, maxY }) => lng >= minX && lng <= maxX && lat >= minY && lat <= maxY);
 }

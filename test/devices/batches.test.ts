@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AreaGeometry, areaMeasures, compileShape, toVertices } from '../../src/areas/area.ts';
+import { type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { areasContainingRoutes } from '../../src/areas/areasContaining.routes.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestBatchRoute, nearestRoute } from '../../src/devices/nearest.routes.ts';
 import type { Answer } from '../../src/http/answer.ts';
@@ -90,7 +91,7 @@ function filledCatalog(): AreaCatalog {
       createdAtMs: 0,
       revision: 1,
     };
-    areas.put({ ...stored, id, shape: compileShape(definition.geometry) });
+    areas.put({ ...stored, id, shape: toShape(definition.geometry) });
   }
   return areas;
 }

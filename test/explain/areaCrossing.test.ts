@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { compileShape, type Shape, toVertices } from '../../src/areas/area.ts';
+import { toVertices } from '../../src/areas/area.ts';
+import { type Shape, toShape } from '../../src/areas/shape.ts';
 import { crosses } from '../../src/explain/areaCrossing.ts';
 import { distanceM, type LatLng } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { runs } from '../support/torture.ts';
 
 const circle = (lat: number, lng: number, radiusM: number): Shape =>
-  compileShape({ type: 'circle', center: { lat, lng }, radiusM });
+  toShape({ type: 'circle', center: { lat, lng }, radiusM });
 
 function crossesArea(shape: Shape, a: LatLng, b: LatLng): boolean {
   const outside = (place: LatLng) => ({ ...place, distanceM: shape.signedDistanceM(place.lat, place.lng) });
@@ -20,7 +21,7 @@ describe('the way between two points', () => {
     { lat: 45, lng: 9 },
     { lat: 45, lng: 9.2 },
   ]);
-  const road = compileShape({ type: 'polyline', bufferM: 20, points });
+  const road = toShape({ type: 'polyline', bufferM: 20, points });
   const near = circle(42, 12, 500);
   type Way = readonly [latA: number, lngA: number, latB: number, lngB: number];
   const cases: readonly (readonly [string, Shape, Way, boolean])[] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { compileShape } from '../../src/areas/area.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
 import {
   BACKTEST_SIZES,
@@ -30,7 +30,7 @@ const EMPTY = Array.from({ length: 50 }, (_, n) => imeiOf(3_000 + n));
 let pod: MemoryPod;
 let request: BacktestRequest;
 const { definition } = validArea(TRIP_AREA);
-const shape = compileShape(definition.geometry);
+const shape = toShape(definition.geometry);
 
 before(async () => {
   const { url } = await createDatabase();

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import { compileShape, toVertices } from '../../src/areas/area.ts';
+import { toVertices } from '../../src/areas/area.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { buildRingIndex } from '../../src/geo/edgeIndex.ts';
 import {
   type Bounds,
@@ -123,7 +124,7 @@ describe('corridorBounds', () => {
             lng: wrapLng(at.lng + at.size * x),
           }));
           const path = unwrapLine(points);
-          const shape = compileShape({ type: 'polyline', points: toVertices(points), bufferM });
+          const shape = toShape({ type: 'polyline', points: toVertices(points), bufferM });
           const bounds = corridorBounds(path, bufferM);
           for (let i = 1; i < path.lngs.length; i++) {
             for (let k = 0; k <= 36; k++) {

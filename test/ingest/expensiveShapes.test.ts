@@ -27,7 +27,7 @@ const expensive = {
     spin(0.5);
     return 1;
   },
-  boxes: [EVERYWHERE],
+  boxes: () => [EVERYWHERE],
 };
 
 function stepsOf(steps: Steps<unknown>): number {
@@ -43,7 +43,7 @@ test('a replay of a backtest pauses after each', () => {
 });
 
 test('a presence pauses after each', () => {
-  const place = { ...expensive, closenessM: () => 0 };
+  const place = { ...expensive, boxes: [EVERYWHERE], closenessM: () => 0 };
   assert.ok(stepsOf(new PresenceTally(place).take(columns)) >= COUNT);
 });
 

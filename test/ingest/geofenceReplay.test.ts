@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  type AreaDefinition,
-  type AreaGeometry,
-  areaMeasures,
-  compileShape,
-  toVertices,
-} from '../../src/areas/area.ts';
+import { type AreaDefinition, type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { decodeStays, encodeStays, type Stay } from '../../src/devices/stays/packedStays.ts';
 import { StayBudget, StayRoom } from '../../src/devices/stays/stayCounts.ts';
 import { watchedAreas } from '../../src/ingest/evaluateFixes.ts';
@@ -199,9 +194,9 @@ class ReplayPair {
   #put(id: number, worldId: number, drawn: DrawnGeometry, dwellSeconds: number): void {
     const definition = { name: `${id}`, color: '#3b82f6', externalId: null, dwellSeconds };
     const geometry = geometryOf(drawn);
-    const shape = compileShape(geometry);
+    const shape = toShape(geometry);
     this.#areas.put({ ...areaOf(id, worldId, { ...definition, geometry }), shape });
-    const contains = drawn.kind === 'circle' ? shape.contains : boxContains(drawn);
+    const contains = drawn.kind === 'circle' ? shape.contains.bind(shape) : boxContains(drawn);
     this.#naive.areas.set(id, { id, worldId, dwellSeconds, contains });
   }
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { compileShape } from '../../src/areas/area.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { localNotifier } from '../../src/redis/wakeUps.ts';
 import { validArea } from '../support/http/areas.ts';
 import { dearTrack } from '../support/ingest/dearTracks.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
+import { shapeWith } from '../support/ingest/polygons.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 
 const NOW_MS = Date.now();
@@ -26,13 +27,13 @@ async function startSetup(t: TestContext, areas: number, dwellSeconds: number, b
   const circle = { name: 'Yard', type: 'circle', center: HERE, radius_m: 500, dwell_seconds: dwellSeconds };
   const { definition, measures } = validArea({ ...('type' in body ? {} : circle), ...body });
   let asked = 0;
-  const compiled = compileShape(definition.geometry);
+  const compiled = toShape(definition.geometry);
   const contains = (lat: number, lng: number) => {
     asked++;
     return compiled.contains(lat, lng);
   };
   for (let id = 1; id <= areas; id++) {
-    const shape = { ...compiled, contains };
+    const shape = shapeWith(compiled, { contains });
     side.memory.areas.put({
       id,
       worldId,

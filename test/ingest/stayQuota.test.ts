@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { compileShape } from '../../src/areas/area.ts';
 import { completeDraft, parseDraft } from '../../src/areas/areaDraft.ts';
+import { toShape } from '../../src/areas/shape.ts';
 import { invariant } from '../../src/lib/errors.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
@@ -26,7 +26,7 @@ async function startSetup(t: TestContext, { devices = 1, areas = 0 }) {
   const complete = completeDraft(draft.value);
   invariant(complete.ok, 'it is complete');
   const { definition, measures } = complete.value;
-  const shape = compileShape(definition.geometry);
+  const shape = toShape(definition.geometry);
   const put = (id: number, accountId: number, imei: string): void => {
     const worldId = side.fleet.anyDevice(imei)?.fields.worldId ?? 0;
     side.memory.areas.put({

@@ -1,10 +1,11 @@
 import type { KeyState } from '../../access/keyring.memory.ts';
 import { scopeMask } from '../../access/scopes.ts';
-import { type AreaDefinition, compileShape, type Shape } from '../../areas/area.ts';
+import type { AreaDefinition } from '../../areas/area.ts';
 import type { Area, AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import { completeDraft, parseDraft } from '../../areas/areaDraft.ts';
 import { AREA_ERRORS, type AreaWarning } from '../../areas/areaFields.ts';
 import { EXAMPLE_AREA_BODIES } from '../../areas/areaSchemas.ts';
+import { type Shape, toShape } from '../../areas/shape.ts';
 import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../../http/answer.ts';
 import { answered, dataBody, type Operation } from '../../http/openapi/operation.ts';
 import { envelope, list, ref } from '../../http/openapi/schema.ts';
@@ -141,8 +142,7 @@ async function draftSubject(
   const valid = await turns.once(accountId, () => completeDraft(draft.value));
   if (!valid.ok) return fail(valid.error);
   const { definition, warnings } = valid.value;
-  const shape = await turns.once(accountId, () => compileShape(definition.geometry));
-  return ok({ definition, shape, warnings, area: null });
+  return ok({ definition, shape: toShape(definition.geometry), warnings, area: null });
 }
 
 function storedSubject(areas: AreaCatalog, { worldIds }: KeyState, areaId: number | null): Subject | null {

@@ -1,6 +1,7 @@
-import type { Shape } from '../../areas/area.ts';
+import type { Shape } from '../../areas/shape.ts';
 import type { Stay } from '../../devices/stays/packedStays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
+import type { IndexBox } from '../../geo/measure.ts';
 import type { PointColumns } from '../../history/codec/pointColumns.ts';
 import { stepStay } from '../../ingest/geofences.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
@@ -26,7 +27,8 @@ const POINTS_PER_STEP = 4_096;
  */
 export class AreaReplay {
   readonly tallies: readonly DwellTally[];
-  readonly #shape: Pick<Shape, 'contains' | 'boxes'>;
+  readonly #shape: Pick<Shape, 'contains'>;
+  readonly #boxes: readonly IndexBox[];
   readonly #fromMs: number;
   /** Points in the window, without those that came late. */
   points = 0;
@@ -41,6 +43,7 @@ export class AreaReplay {
   /** `dwellSeconds`: each value once. */
   constructor(shape: Pick<Shape, 'contains' | 'boxes'>, dwellSeconds: readonly number[], fromMs: number) {
     this.#shape = shape;
+    this.#boxes = shape.boxes();
     this.#fromMs = fromMs;
     this.tallies = dwellSeconds.map((each) => new DwellTally(each));
   }
@@ -90,7 +93,7 @@ export class AreaReplay {
   }
 
   #isNear(lat: number, lng: number): boolean {
-    for (const { minX, minY, maxX, maxY } of this.#shape.boxes) {
+    for (const { minX, minY, maxX, maxY } of this.#boxes) {
       if (lat >= minY && lat <= maxY && lng >= minX && lng <= maxX) return true;
     }
     return false;

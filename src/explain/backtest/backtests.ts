@@ -1,4 +1,4 @@
-import type { Shape } from '../../areas/area.ts';
+import type { Shape } from '../../areas/shape.ts';
 import type { DeviceFields } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import type { PointRange } from '../../history/packedPoints.sql.ts';

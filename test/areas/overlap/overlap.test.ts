@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AreaGeometry, compileShape } from '../../../src/areas/area.ts';
+import type { AreaGeometry } from '../../../src/areas/area.ts';
 import type { Outline } from '../../../src/areas/overlap/overlap.ts';
 import { clipOverlapM2, ringOverlapM2 } from '../../../src/areas/overlap/polygonOverlap.ts';
 import { sliceOverlapM2 } from '../../../src/areas/overlap/sliceOverlap.ts';
+import { toShape } from '../../../src/areas/shape.ts';
 import { meridianRadiusM, parallelRadiusM } from '../../../src/geo/wgs84.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { lazioRings, missingRealData, readReference } from '../../geo/shapes.ts';
@@ -230,7 +231,7 @@ describe('the ways to measure an overlap', () => {
         () => track(between(300, 2_000), ...anyStar(lat, lng, 0.05).slice(0, 4)),
       ];
       const [a, b] = [0, 1].map((n) => kinds[(run + n * 2) % 3]?.()) as [AreaGeometry, AreaGeometry];
-      const [shapeA, shapeB] = [compileShape(a), compileShape(b)];
+      const [shapeA, shapeB] = [toShape(a), toShape(b)];
       // Nearly a rectangle: the parallels are weighed by their length in its middle.
       const half = 0.12;
       let hits = 0;

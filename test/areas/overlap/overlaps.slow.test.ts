@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { type AreaGeometry, compileShape, toVertices } from '../../../src/areas/area.ts';
+import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
 import {
   type FoundOverlaps,
@@ -8,6 +8,7 @@ import {
   Overlaps,
   type TooComplex,
 } from '../../../src/areas/overlap/overlaps.ts';
+import { toShape } from '../../../src/areas/shape.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import type { Result } from '../../../src/lib/result.ts';
 import {
@@ -30,7 +31,7 @@ function areaOf(geometry: AreaGeometry): Area {
   const definition = { name: 'Area', color: '#000000', externalId: null, dwellSeconds: 0, geometry };
   const id = ++areas;
   const stored = { id, worldId: 1, accountId: 1, revision: 1, createdAtMs: 0, updatedAtMs: 0, definition };
-  return { ...stored, shape: compileShape(definition.geometry) } as unknown as Area;
+  return { ...stored, shape: toShape(definition.geometry) } as unknown as Area;
 }
 
 const circle = (lat: number, lng: number, radiusM: number): Area => areaOf(circleOf(lat, lng, radiusM));

@@ -5,7 +5,7 @@ import { areasContainingRoutes, ContainingAreas } from '../../../src/areas/areas
 import { BulkCalls, CONTAINING_MAX } from '../../../src/http/bulkCalls.ts';
 import type { Call } from '../../../src/http/route.ts';
 import { AtOnce, inOneGo, Pace, WorkTurns } from '../../../src/lib/workTurns.ts';
-import { areaInMemory } from '../../support/ingest/polygons.ts';
+import { areaInMemory, shapeWith } from '../../support/ingest/polygons.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { spin } from '../../support/spin.ts';
 
@@ -62,7 +62,7 @@ test('a few areas that take long hold nobody up: their question is answered in t
       spin(1);
       return area.shape.insideDistanceM(lat, lng);
     };
-    areas.put({ ...area, shape: { ...area.shape, insideDistanceM } });
+    areas.put({ ...area, shape: shapeWith(area.shape, { insideDistanceM }) });
   }
   const turnsOfAll = new WorkTurns<string | number>(0);
   const bulkCalls = new BulkCalls(turnsOfAll);

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, compileShape, type Shape, toVertices } from '../../../src/areas/area.ts';
+import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
+import { type Shape, toShape } from '../../../src/areas/shape.ts';
+import type { IndexBox } from '../../../src/geo/measure.ts';
 import { buildEdgeIndex, type EdgeIndex } from '../../../src/geo/edgeIndex.ts';
 import { ReachBox } from '../../../src/geo/edgeProjection.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../../../src/geo/nearestEdge.ts';
@@ -135,7 +137,7 @@ describe('long edges', () => {
             if (Math.abs(expectedM) > 1e-6 + 2e-5 * bufferM) assert.equal(signedM <= 0, expectedM <= 0);
             if (signedM > 0) continue;
             inside++;
-            assert.ok(isIn(shape.boxes, lat, lng) && isIn(shape.parts, lat, lng));
+            assert.ok(isIn(shape.boxes(), lat, lng) && isIn(shape.parts(), lat, lng));
           }
         },
       ),
@@ -182,10 +184,10 @@ function assertNear(actualM: number, expectedM: number, { lat, lng }: LatLng): v
 
 function trackOf(points: readonly LatLng[], bufferM: number): Shape {
   const geometry: AreaGeometry = { type: 'polyline', points: toVertices(points), bufferM };
-  return compileShape(geometry);
+  return toShape(geometry);
 }
 
-function isIn(boxes: Shape['boxes'], lat: number, lng: number): boolean {
+function isIn(boxes: readonly IndexBox[], lat: number, lng: number): boolean {
   return boxes.some(({ minX, minY, maxX, maxY }) => lng >= minX && lng <= maxX && lat >= minY && lat <= maxY);
 }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { compileShape, type Shape, toVertices } from '../../../src/areas/area.ts';
+import { toVertices } from '../../../src/areas/area.ts';
+import { type Shape, toShape } from '../../../src/areas/shape.ts';
 import { buildEdgeIndex, buildRingIndex } from '../../../src/geo/edgeIndex.ts';
 import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
 import { unwrapLine, unwrapRing } from '../../../src/geo/path.ts';
@@ -175,7 +176,7 @@ describe('the signed distance', () => {
     const line = parsePoints('179.9 65, -179.9 65.1');
     const edges = buildEdgeIndex(unwrapLine(line));
     const distanceM = (bufferM: number, lat: number, lng: number) =>
-      compileShape({ type: 'polyline', points: toVertices(line), bufferM }).signedDistanceM(lat, lng);
+      toShape({ type: 'polyline', points: toVertices(line), bufferM }).signedDistanceM(lat, lng);
     const offM = nearestEdgeM(edges, 65.2, 180);
     assert.ok(offM > 10_000);
     assert.equal(distanceM(50, 65.2, 180), offM - 50);
@@ -185,7 +186,7 @@ describe('the signed distance', () => {
 
   test('the distance of a circle counts from its radius', () => {
     const center = { lat: -17, lng: 179.999 };
-    const shape = compileShape({ type: 'circle', center, radiusM: 100 });
+    const shape = toShape({ type: 'circle', center, radiusM: 100 });
     const offM = geodesicM(-17, 179.999, -17.01, -179.99);
     assert.ok(Math.abs(shape.signedDistanceM(-17.01, -179.99) - (offM - 100)) < 1e-6);
     assert.equal(shape.signedDistanceM(-17, 179.999), -100);
@@ -193,7 +194,7 @@ describe('the signed distance', () => {
 });
 
 function polygonOf(points: readonly LatLng[]): Shape {
-  return compileShape({ type: 'polygon', points: toVertices(points) });
+  return toShape({ type: 'polygon', points: toVertices(points) });
 }
 
 describe('real boundaries', { skip: missingRealData('lazio-municipalities.geojson') }, () => {

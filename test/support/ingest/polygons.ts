@@ -2,10 +2,10 @@ import {
   type AreaDefinition,
   type AreaGeometry,
   areaMeasures,
-  compileShape,
   type StoredArea,
 } from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
+import { type Shape, toShape } from '../../../src/areas/shape.ts';
 
 type Facts = Partial<
   Pick<StoredArea, 'worldId' | 'accountId' | 'revision'> & Omit<AreaDefinition, 'geometry'>
@@ -23,7 +23,7 @@ export function areaInMemory(id: number, geometry: AreaGeometry, facts: Facts = 
     ...own,
   };
   const stored = { id, worldId, accountId, revision, definition, createdAtMs: 0 };
-  return { ...stored, measures: areaMeasures(geometry), shape: compileShape(geometry) };
+  return { ...stored, measures: areaMeasures(geometry), shape: toShape(geometry) };
 }
 
 /** A polygon around a place that follows from its id. */
@@ -37,3 +37,13 @@ export function smallPolygon(id: number, worldId: number, vertices: number): Are
   const name = `Area ${id} — Ü`;
   return areaInMemory(id, { type: 'polygon', points }, { worldId, accountId: worldId, name });
 }
+
+/** The same shape with something of its own. */
+export const shapeWith = (shape: Shape, own: Partial<Shape>): Shape => ({
+  contains: (lat, lng) => shape.contains(lat, lng),
+  signedDistanceM: (lat, lng) => shape.signedDistanceM(lat, lng),
+  insideDistanceM: (lat, lng) => shape.insideDistanceM(lat, lng),
+  boxes: () => shape.boxes(),
+  parts: () => shape.parts(),
+  ...own,
+});

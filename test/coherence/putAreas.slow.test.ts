@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { StoredArea } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { compileAreas } from '../../src/coherence/applyChanges.ts';
+import { putAreas } from '../../src/coherence/applyChanges.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { CIRCLE, POLYGON, validArea } from '../support/http/areas.ts';
 import { spin } from '../support/spin.ts';
@@ -12,8 +12,8 @@ function stored(id: number, body: object, revision = 1): StoredArea {
   return { id, worldId: 1, accountId: 1, definition, measures, createdAtMs: 0, revision };
 }
 
-const compile = (catalog: AreaCatalog, areas: readonly StoredArea[]) =>
-  new WorkTurns<string>(1).run('feed', compileAreas(catalog, areas));
+const put = (catalog: AreaCatalog, areas: readonly StoredArea[]) =>
+  new WorkTurns<string>(1).run('feed', putAreas(catalog, areas));
 
 const ROUND = {
   ...POLYGON,
@@ -23,10 +23,10 @@ const ROUND = {
   }),
 };
 
-describe('compiling areas', () => {
-  test('puts them into memory with shapes', async () => {
+describe('putting areas into memory', () => {
+  test('puts them there with shapes', async () => {
     const catalog = new AreaCatalog();
-    await compile(catalog, [stored(1, CIRCLE), stored(2, POLYGON)]);
+    await put(catalog, [stored(1, CIRCLE), stored(2, POLYGON)]);
     const { shape } = catalog.area([1], 1) ?? {};
     const { lat, lng } = CIRCLE.center;
     assert.equal(shape?.contains(lat, lng), true);
@@ -42,20 +42,20 @@ describe('compiling areas', () => {
       [second, first, first],
     ]) {
       const catalog = new AreaCatalog();
-      for (const area of order) await compile(catalog, [area]);
+      for (const area of order) await put(catalog, [area]);
       assert.equal(catalog.area([1], 1)?.definition.name, 'New');
     }
     const catalog = new AreaCatalog();
-    await compile(catalog, [second, first]);
+    await put(catalog, [second, first]);
     assert.equal(catalog.area([1], 1)?.revision, 2);
   });
 
-  test('does not compile a revision again that is there already', async () => {
+  test('keeps the shape of a revision that is there already', async () => {
     const catalog = new AreaCatalog();
     const area = stored(1, CIRCLE);
-    await compile(catalog, [area]);
+    await put(catalog, [area]);
     const { shape } = catalog.area([1], 1) ?? {};
-    await compile(catalog, [stored(1, CIRCLE)]);
+    await put(catalog, [stored(1, CIRCLE)]);
     assert.equal(catalog.area([1], 1)?.shape, shape);
   });
 
@@ -63,7 +63,7 @@ describe('compiling areas', () => {
     const catalog = new SlowCatalog();
     const round = stored(1, ROUND);
     const areas = Array.from({ length: 40 }, (_, n) => ({ ...round, id: n + 1 }));
-    const steps = compileAreas(catalog, areas);
+    const steps = putAreas(catalog, areas);
     let pauses = 0;
     for (let before = 0; steps.next().done !== true; before = catalog.size) {
       pauses++;
