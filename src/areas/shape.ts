@@ -1,5 +1,11 @@
 import { corridorParts } from '../geo/corridorParts.ts';
-import { buildEdgeIndex, buildRingIndex, type EdgeIndex, edgeIndexBytes, type RingIndex } from '../geo/edgeIndex.ts';
+import {
+  buildEdgeIndex,
+  buildRingIndex,
+  type EdgeIndex,
+  edgeIndexBytes,
+  type RingIndex,
+} from '../geo/edgeIndex.ts';
 import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geo/measure.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
 import { type Path, type Ring, unwrapLine, unwrapRing } from '../geo/path.ts';

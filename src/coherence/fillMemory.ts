@@ -2,7 +2,7 @@ import { copyAreas } from '../areas/areas.sql.ts';
 import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { countDevices, selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
-import { putDevices } from '../devices/changes/positionUpdates.ts';
+import { loadDevices } from '../devices/changes/positionUpdates.ts';
 import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
@@ -87,14 +87,14 @@ export async function loadFleet(
     const total = await countDevices(tx);
     let loaded = 0;
     await copyDevices(tx, async (rows) => {
-      await turns.run('log', putDevices(fleet, rows));
+      await turns.run('log', loadDevices(fleet, rows));
       const before = loaded;
       loaded += rows.length;
       const isDue = Math.floor(before / PROGRESS_EVERY) < Math.floor(loaded / PROGRESS_EVERY);
       if (isDue && loaded < total) onProgress(loaded, total);
     });
     for (const { worldId, ...removal } of await selectRemovals(tx)) fleet.putRemoval(worldId, removal, false);
-    await turns.run('log', fleet.sortChanges());
+    await turns.run('log', fleet.index());
     for (const row of await selectMemberships(tx, null)) {
       tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
       fleet.stays.setLimit(row.accountId, row.maxStays);

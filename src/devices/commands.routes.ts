@@ -68,7 +68,7 @@ async function commands({ reads, fleet }: CommandPorts, call: Call): Promise<Ans
   const statuses = readList(query, COMMAND_STATUS);
   if (statuses === 'invalid') return parameterError(COMMAND_STATUS);
   const limit = readLimit(query, COMMANDS_LIMIT);
-  if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  if (!fleet.has(caller.worldIds, imei)) return errorAnswer('DEVICE_NOT_FOUND');
   const found = await selectCommands(reads(caller.accountId), caller.worldIds, imei, statuses, limit);
   return listAnswer(found.map(commandView), { limit, offset: 0 });
 }

@@ -1,12 +1,12 @@
 import { DAY_MS, formatIso, MINUTE_MS } from '../lib/time.ts';
 import {
   type Device,
-  type DeviceFields,
   type LatestPosition,
   MOVING_FROM_KMH,
   type NearDevice,
-  updatedAtMs,
+  type StatusFacts,
 } from './device.ts';
+import { imeiEnd, quoted } from './namesText.ts';
 
 // What the API shows of devices (see deviceSchemas.ts), written straight from memory as JSON text: in a third of the
 // time that JSON.stringify takes.
@@ -30,26 +30,27 @@ export function changedDeviceJson(
   return `${jsonUpToLocation(device, nowMs)}${location}${updatedJson(device)},"ignition":${ignition}}`;
 }
 
-function jsonUpToLocation({ fields, position }: Device, nowMs: number): string {
-  const { imei } = fields;
+function jsonUpToLocation({ names, model, groups, position }: Device, nowMs: number): string {
   return (
-    `{"id":"${imei}","imei":"${imei}","name":${quoted(fields.name)},"plate":${quoted(fields.plate)}` +
-    `,"device_model":${quoted(fields.model)},"odometer_km":${position?.odometerKm ?? null}` +
-    `,"status":"${statusOf(position, nowMs)}","groups":${listJson(fields.groups)},"location":`
+    `${namesJson(names)},"device_model":${quoted(model)},"odometer_km":${position?.odometerKm ?? null}` +
+    `,"status":"${statusOf(position, nowMs)}","groups":${listJson(groups)},"location":`
   );
 }
 
-function updatedJson(device: Device): string {
-  return `,"updated_at":"${formatIso(updatedAtMs(device))}"`;
+/** The beginning of an object: see namesText. */
+function namesJson(names: string): string {
+  const end = imeiEnd(names);
+  const imei = names.slice(0, end);
+  return `{"id":"${imei}","imei":"${imei}","name":${names.slice(end)}`;
+}
+
+function updatedJson({ updatedAtMs }: Device): string {
+  return `,"updated_at":"${formatIso(updatedAtMs)}"`;
 }
 
 /** What a device is called and what it does, without where it is. */
-export function deviceNamesJson({ fields, position }: Device, nowMs: number): string {
-  const { imei, name, plate } = fields;
-  return (
-    `{"id":"${imei}","imei":"${imei}","name":${quoted(name)},"plate":${quoted(plate)}` +
-    `,"status":"${statusOf(position, nowMs)}"}`
-  );
+export function deviceNamesJson({ names, position }: Device, nowMs: number): string {
+  return `${namesJson(names)},"status":"${statusOf(position, nowMs)}"}`;
 }
 
 export function removedDeviceJson(imei: string): string {
@@ -57,11 +58,9 @@ export function removedDeviceJson(imei: string): string {
 }
 
 export function nearDeviceJson({ device, distanceM }: NearDevice, nowMs: number): string {
-  const { fields, position } = device;
-  const { imei } = fields;
+  const { names, position } = device;
   return (
-    `{"id":"${imei}","imei":"${imei}","name":${quoted(fields.name)},"plate":${quoted(fields.plate)}` +
-    `,"status":"${statusOf(position, nowMs)}","location":${locationJson(position)}` +
+    `${namesJson(names)},"status":"${statusOf(position, nowMs)}","location":${locationJson(position)}` +
     `,"distance_km":${distanceM / 1000}}`
   );
 }
@@ -94,28 +93,11 @@ const MOVING_FOR_MS = 10 * MINUTE_MS;
  *   5 km/h or more, at most 10 min old     moving
  *   else                                   offline
  */
-export function statusOf(
-  position: { readonly recordedAtMs: number; readonly speedKmh: number } | null,
-  nowMs: number,
-): DeviceStatus {
+export function statusOf(position: StatusFacts | null, nowMs: number): DeviceStatus {
   if (position === null) return 'unknown';
   const ageMs = nowMs - position.recordedAtMs;
   if (position.speedKmh < MOVING_FROM_KMH) return ageMs <= PARKED_FOR_MS ? 'parked' : 'offline';
   return ageMs <= MOVING_FOR_MS ? 'moving' : 'offline';
-}
-
-/** An IMEI is digits and needs no quoting; all other text may hold anything. */
-function quoted(text: string | null): string {
-  if (text === null) return 'null';
-  for (let at = 0; at < text.length; at++) {
-    if (needsEscape(text.charCodeAt(at))) return JSON.stringify(text);
-  }
-  return `"${text}"`;
-}
-
-/** Control characters, the quotation mark, the backslash, and surrogates, which may stand alone (RFC 8259 section 7). */
-function needsEscape(charCode: number): boolean {
-  return charCode < 0x20 || charCode === 0x22 || charCode === 0x5c || charCode >= 0xd800;
 }
 
 function listJson(texts: readonly string[]): string {
@@ -124,17 +106,16 @@ function listJson(texts: readonly string[]): string {
   return `[${json}]`;
 }
 
-/** What a text was made of. Memory replaces fields and position as a whole: the same objects have the same text. */
+/** What a text was made of. */
 interface KeptText {
-  readonly fields: DeviceFields;
-  readonly position: LatestPosition | null;
+  readonly device: Device;
   readonly status: string;
   readonly text: string;
 }
 
 /**
  * Keeps the texts of devices: most have not changed since the last call, and making one takes ten times as long as
- * finding it here. The id of a device determines its slot; devices with the same slot replace each other.
+ * finding it here. The row of a device determines its slot; devices with the same slot replace each other.
  */
 export class DeviceTexts {
   readonly #write: typeof changedDeviceJson;
@@ -147,14 +128,13 @@ export class DeviceTexts {
   }
 
   text(device: Device, nowMs: number, headingDeg = 0, ignition: boolean | null = null): string {
-    const { fields, position } = device;
-    const slot = fields.id & (this.#kept.length - 1);
+    const slot = device.row & (this.#kept.length - 1);
     const kept = this.#kept[slot];
-    const status = statusOf(position, nowMs);
-    if (kept?.fields === fields && kept.position === position && kept.status === status) return kept.text;
+    const status = statusOf(device.statusFacts, nowMs);
+    if (kept?.status === status && kept.device.isSame(device)) return kept.text;
     // Joined from pieces, a string is a tree of them until it is copied into one.
     const text = Buffer.from(this.#write(device, nowMs, headingDeg, ignition)).toString();
-    this.#kept[slot] = { fields, position, status, text };
+    this.#kept[slot] = { device: device.mark(), status, text };
     return text;
   }
 }

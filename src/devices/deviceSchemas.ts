@@ -12,7 +12,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import type { Device, NearDevice } from './device.ts';
+import { Device, type LatestPosition, type NearDevice } from './device.ts';
 import { DEVICE_STATUSES } from './deviceJson.ts';
 import { IMEI } from './imei.ts';
 
@@ -67,8 +67,18 @@ export const EXAMPLE_IMEI = '356938035643809';
 /** Where the nearest vehicles are asked for: a square in Rome. */
 export const EXAMPLE_POINT = { lat: 41.9028, lng: 12.4964 };
 
-export const EXAMPLE_VAN: Device & { readonly position: NonNullable<Device['position']> } = {
-  fields: {
+const VAN_POSITION: LatestPosition = {
+  recordedAtMs: Date.UTC(2026, 2, 2, 8, 15, 21),
+  lat: 41.905,
+  lng: 12.4823,
+  altitudeM: 31,
+  speedKmh: 37.5,
+  odometerKm: 48211.4,
+  movedAtMs: Date.UTC(2026, 2, 2, 8, 15, 22, 104),
+};
+
+export const EXAMPLE_VAN = Device.of(
+  {
     id: 1,
     imei: EXAMPLE_IMEI,
     worldId: WORLD_ID,
@@ -78,20 +88,12 @@ export const EXAMPLE_VAN: Device & { readonly position: NonNullable<Device['posi
     groups: ['north', 'refrigerated'],
     editedAtMs: Date.UTC(2026, 0, 12, 9),
   },
-  position: {
-    recordedAtMs: Date.UTC(2026, 2, 2, 8, 15, 21),
-    lat: 41.905,
-    lng: 12.4823,
-    altitudeM: 31,
-    speedKmh: 37.5,
-    odometerKm: 48211.4,
-    movedAtMs: Date.UTC(2026, 2, 2, 8, 15, 22, 104),
-  },
-};
+  VAN_POSITION,
+) as Device & { readonly position: LatestPosition };
 
 /** Known by its IMEI only, and never heard of. */
-export const EXAMPLE_SILENT_DEVICE: Device = {
-  fields: {
+export const EXAMPLE_SILENT_DEVICE = Device.of(
+  {
     id: 2,
     imei: '356938035643817',
     worldId: WORLD_ID,
@@ -101,8 +103,8 @@ export const EXAMPLE_SILENT_DEVICE: Device = {
     groups: [],
     editedAtMs: Date.UTC(2026, 2, 1, 16, 40),
   },
-  position: null,
-};
+  null,
+);
 
 export const { lat, lng } = EXAMPLE_VAN.position;
 

@@ -1,31 +1,29 @@
 import { WorldWatch } from '../changelog/appliedTransactions.memory.ts';
+import { invariant } from '../lib/errors.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeQuery } from './changes/changeOrder.ts';
-import { type Changed, mergeChanges, type Removal, type ShownDevice } from './changes/worldChanges.ts';
 import {
-  type Device,
+  type Changed,
+  mergeChanges,
+  type Removal,
+  type ShownDevice,
+  shownDevice,
+} from './changes/worldChanges.ts';
+import {
+  Device,
   type DeviceFields,
   type LatestPosition,
   type Motion,
   type NearDevice,
   NO_MOTION,
   type Occupant,
-  type OccupyingDevice,
 } from './device.ts';
+import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
 import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
-import { NO_PACKED_STAYS, type PackedStays, stayCount } from './stays/packedStays.ts';
+import { type PackedStays, stayCount } from './stays/packedStays.ts';
 import { StayCounts } from './stays/stayCounts.ts';
 import { FIRST_VERSION, LongSearch, World } from './world.memory.ts';
-
-interface MutableDevice extends OccupyingDevice {
-  fields: DeviceFields;
-  position: LatestPosition | null;
-  /** Its slot in the position index of its world. */
-  slot: number;
-  /** The revision of the device's state (see Motion) that its stays are from. */
-  staysRevision: number;
-}
 
 /**
  * All devices of all tenants with their latest positions, in memory. Readers name the worlds that they may see (one or
@@ -33,9 +31,10 @@ interface MutableDevice extends OccupyingDevice {
  * mutators. Each is idempotent, so a change may be applied twice.
  */
 export class Fleet {
-  #byId = new Map<number, MutableDevice>();
-  #byImei = new Map<string, MutableDevice>();
+  #columns = new DeviceColumns();
   #worlds = new Map<number, World>();
+  /** Rows that are in no index yet, by world. */
+  readonly #loaded = new Map<number, number[]>();
   /** In which worlds something is new. */
   readonly watch = new WorldWatch();
   /** A fleet that is being loaded to replace this one. It receives all changes too. */
@@ -53,7 +52,7 @@ export class Fleet {
   }
 
   get deviceCount(): number {
-    return this.#byId.size;
+    return this.#columns.size;
   }
 
   get positionedCount(): number {
@@ -73,8 +72,7 @@ export class Fleet {
 
   /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
   adopt(loaded: Fleet): void {
-    this.#byId = loaded.#byId;
-    this.#byImei = loaded.#byImei;
+    this.#columns = loaded.#columns;
     this.#worlds = loaded.#worlds;
     this.#stays = loaded.#stays;
     this.#successor = null;
@@ -96,34 +94,29 @@ export class Fleet {
    */
   putDevice(fields: DeviceFields, editedXid = 0): void {
     this.#successor?.putDevice(fields, editedXid);
-    const present = this.#byId.get(fields.id);
-    if (present === undefined) {
-      const device: MutableDevice = {
-        fields,
-        position: null,
-        slot: -1,
-        stays: NO_PACKED_STAYS,
-        staysRevision: -1,
-      };
-      this.#byId.set(fields.id, device);
-      this.#byImei.set(fields.imei, device);
-      this.#addToWorld(device, editedXid, NO_MOTION);
+    const columns = this.#columns;
+    const { id, imei, worldId, editedAtMs } = fields;
+    const row = columns.rowOfId(id);
+    if (row === 0) {
+      this.#world(worldId).add(columns.add(fields), imei, editedXid, 0);
+      this.watch.touch('devices', worldId);
       return;
     }
-    if (fields.editedAtMs < present.fields.editedAtMs) return;
-    const world = this.#world(present.fields.worldId);
-    if (present.fields.worldId === fields.worldId) {
-      present.fields = fields;
-      // Even if this pod knew the change already: only changes read from the log count as followed.
-      this.watch.touch('devices', fields.worldId);
-      const isKnown = editedXid !== 0 && world.changes.editedXid(present.slot) === editedXid;
-      if (!isKnown) world.changes.edited(present.slot, editedXid);
+    if (editedAtMs < columns.editedAtMs(row)) return;
+    const before = columns.worldId(row);
+    // Even if this pod knew the change already: only changes read from the log count as followed.
+    this.watch.touch('devices', worldId);
+    if (before === worldId) {
+      columns.edit(row, fields);
+      const isKnown = editedXid !== 0 && columns.editedXid(row) === editedXid;
+      if (!isKnown) this.#world(worldId).changes.put(row, columns.movedXid(row), editedXid);
       return;
     }
-    const motion = world.changes.motionOf(present.slot);
-    this.#removeFromWorld(present, editedXid, fields.editedAtMs);
-    present.fields = fields;
-    this.#addToWorld(present, editedXid, motion);
+    const movedXid = columns.movedXid(row);
+    this.#world(before).remove(row, { deviceId: id, imei, xid: editedXid, atMs: editedAtMs });
+    this.watch.touch('devices', before);
+    columns.edit(row, fields);
+    this.#world(worldId).add(row, imei, editedXid, movedXid);
   }
 
   /**
@@ -132,24 +125,21 @@ export class Fleet {
    */
   move(deviceId: number, position: LatestPosition, motion: Motion = NO_MOTION): boolean {
     this.#successor?.move(deviceId, position, motion);
-    const device = this.#byId.get(deviceId);
-    if (device === undefined) return false;
-    const { worldId } = device.fields;
-    const world = this.#world(worldId);
-    const { changes } = world;
+    const columns = this.#columns;
+    const row = columns.rowOfId(deviceId);
+    if (row === 0) return false;
+    const worldId = columns.worldId(row);
     // Even if this pod knew the change already: only changes read from the log count as followed.
     this.watch.touch('devices', worldId);
-    if (device.position !== null) {
-      const aheadMs = device.position.recordedAtMs - position.recordedAtMs;
-      if (aheadMs > 0 || (aheadMs === 0 && changes.revisionOf(device.slot) > motion.revision)) return true;
+    if (columns.hasPosition(row)) {
+      const aheadMs = columns.recordedAtMs(row) - position.recordedAtMs;
+      const revision = columns.revision(row);
+      if (aheadMs > 0 || (aheadMs === 0 && revision > motion.revision)) return true;
       // Applied before, by the commit of this pod or an earlier read of the same page.
-      const isKnown = aheadMs === 0 && changes.revisionOf(device.slot) === motion.revision;
-      if (isKnown && motion.xid !== 0 && changes.movedXid(device.slot) === motion.xid) return true;
+      const isKnown = aheadMs === 0 && revision === motion.revision;
+      if (isKnown && motion.xid !== 0 && columns.movedXid(row) === motion.xid) return true;
     }
-    world.willMove(device, device.slot);
-    device.position = position;
-    world.positions.put(device.slot, position.lat, position.lng);
-    changes.moved(device.slot, motion);
+    this.#world(worldId).move(row, position, motion);
     return true;
   }
 
@@ -160,15 +150,16 @@ export class Fleet {
    */
   *putStays(deviceId: number, stays: PackedStays, revision: number): Steps<number> {
     if (this.#successor !== null) yield* this.#successor.putStays(deviceId, stays, revision);
-    const known = this.#byId.get(deviceId);
-    if (known === undefined || revision < known.staysRevision) return 0;
-    known.staysRevision = revision;
-    if (known.stays === stays) return 0;
-    const compared = Math.max(stayCount(known.stays), stayCount(stays));
+    const known = this.#columns.rowOfId(deviceId);
+    if (known === 0 || revision < this.#columns.staysRevision(known)) return 0;
+    this.#columns.setStaysRevision(known, revision);
+    const before = this.#columns.stays(known);
+    if (before === stays) return 0;
+    const compared = Math.max(stayCount(before), stayCount(stays));
     for (let from: number | null = 0; from !== null; ) {
-      const device = this.#byId.get(deviceId);
-      if (device?.staysRevision !== revision) break;
-      from = this.#world(device.fields.worldId).occupants.replace(device, stays, from);
+      const row = this.#columns.rowOfId(deviceId);
+      if (row === 0 || this.#columns.staysRevision(row) !== revision) break;
+      from = this.#world(this.#columns.worldId(row)).occupants.replace(row, stays, from);
       if (from !== null) yield;
     }
     return compared;
@@ -179,31 +170,50 @@ export class Fleet {
    */
   putRemoval(worldId: number, removal: Removal, isGone: boolean): void {
     this.#successor?.putRemoval(worldId, removal, isGone);
-    const present = this.#byId.get(removal.deviceId);
-    if (present?.fields.worldId === worldId) {
+    const columns = this.#columns;
+    const row = columns.rowOfId(removal.deviceId);
+    if (row !== 0 && columns.worldId(row) === worldId) {
       if (!isGone) return;
-      this.#removeFromWorld(present, removal.xid, removal.atMs);
-      this.#byId.delete(removal.deviceId);
-      if (this.#byImei.get(removal.imei) === present) this.#byImei.delete(removal.imei);
-      return;
+      this.#world(worldId).remove(row, removal);
+      columns.remove(row);
+    } else {
+      const namesake = columns.rowOfImei(removal.imei);
+      if (namesake !== 0 && columns.worldId(namesake) === worldId) return;
+      this.#world(worldId).changes.putRemoval(removal);
     }
-    const world = this.#world(worldId);
-    if (this.#byImei.get(removal.imei)?.fields.worldId === worldId) return;
-    world.putRemoval(removal);
     this.watch.touch('devices', worldId);
   }
 
   /** Forgets who left before this time. */
   forgetRemovals(beforeMs: number): void {
-    for (const world of this.#worlds.values()) world.forgetRemovals(beforeMs);
+    for (const world of this.#worlds.values()) world.changes.forgetRemovals(beforeMs);
   }
 
-  /** Orders the changes of each world by transaction: after a load. */
-  *sortChanges(): Steps<void> {
-    for (const world of this.#worlds.values()) {
-      world.changes.sort();
-      yield;
+  /**
+   * Adds a device that is not there, with its position if it has one. It is in no list and no index before `index`: so many
+   * are loaded faster than one by one.
+   */
+  load(fields: DeviceFields, editedXid: number, position: LatestPosition | null, motion: Motion): void {
+    const columns = this.#columns;
+    invariant(columns.rowOfId(fields.id) === 0, 'a device is loaded once');
+    const row = columns.add(fields);
+    if (position !== null) {
+      columns.setLatLng(row, position.lat, position.lng);
+      columns.move(row, position, motion);
     }
+    columns.putXids(row, position === null ? 0 : motion.xid, editedXid);
+    const loaded = this.#loaded.get(fields.worldId);
+    if (loaded === undefined) this.#loaded.set(fields.worldId, [row]);
+    else loaded.push(row);
+  }
+
+  /** Puts all that was loaded into the lists and indexes of its worlds. */
+  *index(): Steps<void> {
+    for (const [worldId, rows] of this.#loaded) {
+      yield* this.#world(worldId).fill(rows);
+      this.watch.touch('devices', worldId);
+    }
+    this.#loaded.clear();
   }
 
   /**
@@ -218,16 +228,14 @@ export class Fleet {
 
   /** The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them. */
   listed(worldIds: readonly number[], afterImei: string, limit: number): ShownDevice[] {
-    // No IMEI lies between this one and itself with a character more.
-    const behind = `${afterImei}\0`;
+    const columns = this.#columns;
+    columns.probeBehind(afterImei);
     let offset = 0;
-    for (const worldId of worldIds) offset += this.#worlds.get(worldId)?.devices.rank(behind) ?? 0;
-    return this.page(worldIds, offset, limit).map((device) => {
-      const { slot, fields } = device as MutableDevice;
-      const { changes } = this.#world(fields.worldId);
-      const [movedXid, editedXid] = [changes.movedXid(slot), changes.editedXid(slot)];
+    for (const worldId of worldIds) offset += this.#worlds.get(worldId)?.devices.rank(PROBE) ?? 0;
+    return this.#rows(worldIds, offset, limit).map((slot) => {
+      const [movedXid, editedXid] = [columns.movedXid(slot), columns.editedXid(slot)];
       const xid = Math.max(movedXid, editedXid);
-      return changes.shown(device, { slot, xid, id: fields.id, movedXid, editedXid });
+      return shownDevice(columns, { slot, xid, id: columns.id(slot), movedXid, editedXid });
     });
   }
 
@@ -238,17 +246,37 @@ export class Fleet {
 
   /** The device with this IMEI in any world: for ingest, never for a caller with a key. */
   anyDevice(imei: string): Device | undefined {
-    return this.#byImei.get(imei);
+    const row = this.#columns.rowOfImei(imei);
+    return row === 0 ? undefined : new Device(this.#columns, row).taken();
+  }
+
+  /** The id of `anyDevice`, and its world. */
+  idOf(imei: string): number | undefined {
+    const row = this.#columns.rowOfImei(imei);
+    return row === 0 ? undefined : this.#columns.id(row);
+  }
+
+  worldOf(imei: string): number | undefined {
+    const row = this.#columns.rowOfImei(imei);
+    return row === 0 ? undefined : this.#columns.worldId(row);
   }
 
   /** The device with this IMEI if it is in one of `worldIds`. */
   device(worldIds: readonly number[], imei: string): Device | undefined {
-    const device = this.#byImei.get(imei);
-    return device !== undefined && worldIds.includes(device.fields.worldId) ? device : undefined;
+    return this.has(worldIds, imei) ? this.anyDevice(imei) : undefined;
   }
 
-  /** Devices of one or two worlds, ordered by IMEI as text. */
+  has(worldIds: readonly number[], imei: string): boolean {
+    const worldId = this.worldOf(imei);
+    return worldId !== undefined && worldIds.includes(worldId);
+  }
+
+  /** Devices of one or two worlds, ordered by IMEI as text. They are read when they are asked: see Device. */
   page(worldIds: readonly number[], offset: number, limit: number): Device[] {
+    return this.#rows(worldIds, offset, limit).map((row) => new Device(this.#columns, row));
+  }
+
+  #rows(worldIds: readonly number[], offset: number, limit: number): number[] {
     const lists = worldIds.map((id) => this.#worlds.get(id)?.devices).filter((list) => list !== undefined);
     return mergedPage(lists, offset, limit);
   }
@@ -291,7 +319,10 @@ export class Fleet {
       const reachM = last === undefined ? maxM : Math.min(maxM, last.distanceM);
       const hits = world.positions.near(lat, lng, limit, reachM);
       if (hits === null) return null;
-      const near = hits.map(({ slot, distanceM }) => ({ device: world.bySlot[slot] as Device, distanceM }));
+      const near = hits.map(({ slot, distanceM }) => ({
+        device: new Device(this.#columns, slot).taken(),
+        distanceM,
+      }));
       found = found.length === 0 ? near : nearestOf(found, near, limit);
     }
     return found;
@@ -324,33 +355,16 @@ export class Fleet {
   #world(worldId: number): World {
     let world = this.#worlds.get(worldId);
     if (world === undefined) {
-      world = new World(this.#stays);
+      world = new World(this.#columns, this.#stays);
       this.#worlds.set(worldId, world);
     }
     return world;
-  }
-
-  #addToWorld(device: MutableDevice, editedXid: number, motion: Motion): void {
-    const { worldId } = device.fields;
-    const world = this.#world(worldId);
-    device.slot = world.add(device, editedXid, motion);
-    if (device.position !== null) world.positions.put(device.slot, device.position.lat, device.position.lng);
-    world.occupants.enter(device);
-    this.watch.touch('devices', worldId);
-  }
-
-  #removeFromWorld(device: MutableDevice, xid: number, atMs: number): void {
-    const { id, imei, worldId } = device.fields;
-    const world = this.#world(worldId);
-    world.occupants.leave(device);
-    world.remove(device, device.slot, { deviceId: id, imei, xid, atMs });
-    this.watch.touch('devices', worldId);
   }
 }
 
 /** Merges two sorted lists. At equal distances the lower IMEI comes first, so that equal queries have equal results. */
 function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
   return [...a, ...b]
-    .sort((x, y) => x.distanceM - y.distanceM || (x.device.fields.imei < y.device.fields.imei ? -1 : 1))
+    .sort((x, y) => x.distanceM - y.distanceM || (x.device.imei < y.device.imei ? -1 : 1))
     .slice(0, limit);
 }

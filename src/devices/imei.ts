@@ -33,3 +33,19 @@ export const ONE_DEVICE: readonly DescribedError[] = [
   'IMEI_REQUIRED',
   'DEVICE_NOT_FOUND',
 ];
+
+// IMEIs as two numbers, in the order of their texts: the first 15 digits, and what follows them.
+
+const HEAD_DIGITS = 15;
+
+/** The first 15 digits as a number; 0 stands for a missing one. */
+export function imeiHead(imei: string): number {
+  return Number(imei.length === HEAD_DIGITS ? imei : imei.slice(0, HEAD_DIGITS).padEnd(HEAD_DIGITS, '0'));
+}
+
+/** 0: there are 14 digits. 1: 15. Above: the digits after those, of which each has eleven ways to go on. */
+export function imeiTail(imei: string): number {
+  if (imei.length <= HEAD_DIGITS) return imei.length - HEAD_DIGITS + 1;
+  const [first = '0', second] = imei.slice(HEAD_DIGITS);
+  return 2 + 11 * Number(first) + (second === undefined ? 0 : 1 + Number(second));
+}

@@ -1,5 +1,9 @@
+import { invariant } from '../lib/errors.ts';
+
 /** Blocks are split beyond this length: insertion moves at most this many references. */
 const BLOCK_MAX = 512;
+/** Of a block that is filled: some values can be added before it is split. */
+const FILLED = 400;
 
 /** Below 0: the first key comes before the second; 0: they are equal. */
 export type Order<K> = (a: K, b: K) => number;
@@ -40,6 +44,14 @@ export class SortedList<T, K> implements Ranked<T, K> {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Fills the empty list with values that are in order already. */
+  fill(sorted: readonly T[]): void {
+    invariant(this.#size === 0, 'a list that is filled is empty');
+    for (let at = 0; at < sorted.length; at += FILLED) this.#blocks.push(sorted.slice(at, at + FILLED));
+    if (sorted.length > 0) this.#blocks.shift();
+    this.#size = sorted.length;
   }
 
   /** Adds `value`; a value with the same key is replaced. */

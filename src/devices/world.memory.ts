@@ -1,7 +1,9 @@
 import { distanceM } from '../geo/wgs84.ts';
+import { radixOrder } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type Removal, WorldChanges } from './changes/worldChanges.ts';
-import type { Device, Motion, NearDevice, OccupyingDevice } from './device.ts';
+import { Device, type LatestPosition, type Motion, type NearDevice } from './device.ts';
+import { type DeviceColumns, IMEI } from './deviceColumns.memory.ts';
 import { PositionIndex } from './index/positionIndex.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
@@ -10,70 +12,81 @@ import type { StayCounts } from './stays/stayCounts.ts';
 /** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;
 
-/** The devices of one tenant, an account's private ones or an organization's, with their indexes. */
+/** The devices of one tenant, an account's private ones or an organization's: the indexes of their rows. */
 export class World {
+  readonly #columns: DeviceColumns;
   /** The version of the world's keys, owners, devices and areas that this memory holds. */
   version = FIRST_VERSION;
-  readonly devices = new SortedList<Device, string>((device) => device.fields.imei);
+  /** By IMEI, as text. */
+  readonly devices: SortedList<number, number>;
   /**
-   * Ranked by IMEI, since slots differ from pod to pod: devices at the same position have the same order on every pod.
+   * Devices at the same position are in the order of their IMEIs, since rows differ from pod to pod: so they have the same
+   * order on every pod.
    */
-  readonly positions = new PositionIndex((slot) => (this.bySlot[slot] as Device).fields.imei);
+  readonly positions: PositionIndex;
   /** What happened to its devices last, for those who follow them. */
-  readonly changes = new WorldChanges((slot) => this.bySlot[slot] as Device);
+  readonly changes: WorldChanges;
   /** Which of its devices are in which areas, of this world or of another that watches it. */
   readonly occupants: Occupants;
-  /** By their slots in the position index. */
-  readonly bySlot: (OccupyingDevice | undefined)[] = [];
-  readonly #freeSlots: number[] = [];
-  /** Searches in progress, with the slots whose devices were added, moved or removed since they began. */
+  /** Searches in progress, with the rows of the devices that were added, moved or removed since they began. */
   readonly #searches = new Map<LongSearch, Set<number>>();
 
-  constructor(counts: StayCounts) {
-    this.occupants = new Occupants((slot) => this.bySlot[slot] as OccupyingDevice, counts);
+  constructor(columns: DeviceColumns, counts: StayCounts) {
+    this.#columns = columns;
+    this.devices = new SortedList(itself, (row, other) => columns.compare(row, other));
+    this.positions = new PositionIndex(columns);
+    this.changes = new WorldChanges(columns);
+    this.occupants = new Occupants(columns, counts);
   }
 
-  /** Adds a device and returns its slot in the position index. */
-  add(device: OccupyingDevice, editedXid: number, motion: Motion): number {
-    this.devices.put(device);
-    const removed = this.changes.dropRemoval(device.fields.imei);
-    if (removed !== null) this.#freeSlots.push(removed);
-    const slot = this.#freeSlots.pop() ?? this.bySlot.length;
-    this.bySlot[slot] = device;
-    this.changes.moved(slot, motion, editedXid);
-    for (const changed of this.#searches.values()) changed.add(slot);
-    return slot;
+  /** Adds a device that is in no world, with its position, its stays and the transactions that changed it last. */
+  add(row: number, imei: string, editedXid: number, movedXid: number): void {
+    const columns = this.#columns;
+    this.devices.put(row);
+    this.changes.dropRemoval(imei);
+    this.changes.put(row, movedXid, editedXid);
+    for (const changed of this.#searches.values()) changed.add(row);
+    if (columns.hasPosition(row)) this.positions.put(row, columns.lat(row), columns.lng(row));
+    this.occupants.enter(row);
   }
 
-  /** Takes a device out. Its slot goes to the removal, for those who follow this world. */
-  remove(device: Device, slot: number, removal: Removal): void {
-    this.willMove(device, slot);
-    this.devices.remove(device.fields.imei);
-    this.positions.remove(slot);
-    this.bySlot[slot] = undefined;
-    this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
-  }
-
-  /** Remembers a device that left before this memory knew of it. */
-  putRemoval(removal: Removal): void {
-    const known = this.changes.removalOf(removal.imei);
-    if (known !== undefined && known.xid >= removal.xid) return;
-    const slot = this.changes.dropRemoval(removal.imei) ?? this.#freeSlots.pop() ?? this.bySlot.length;
-    this.bySlot[slot] = undefined;
-    this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
-  }
-
-  forgetRemovals(beforeMs: number): void {
-    this.#freeSlots.push(...this.changes.forgetRemovals(beforeMs));
-  }
-
-  /** Must be called before the position of a device changes: searches in progress use the old one. */
-  willMove(device: Device, slot: number): void {
-    for (const [search, changed] of this.#searches) {
-      if (changed.has(slot)) continue;
-      changed.add(slot);
-      search.offerPresent(device);
+  /** Adds many devices that are in no world and have no stays: see `add`. */
+  *fill(rows: readonly number[]): Steps<void> {
+    const columns = this.#columns;
+    const byHead = yield* radixOrder(Float64Array.from(rows, (row) => columns.keyHead(row, IMEI)));
+    const byImei: number[] = [];
+    for (let n = 0; n < byHead.length; n++) {
+      const row = rows[byHead[n] as number] as number;
+      let at = byImei.push(row) - 1;
+      // IMEIs that begin with the same 15 digits.
+      for (; at > 0 && columns.compare(byImei[at - 1] as number, row) > 0; at--)
+        byImei[at] = byImei[at - 1] as number;
+      byImei[at] = row;
+      if (n % FILLED_PER_STEP === 0) yield;
     }
+    this.devices.fill(byImei);
+    yield;
+    yield* this.changes.fill(rows);
+    yield* this.positions.fill(rows.filter((row) => columns.hasPosition(row)));
+  }
+
+  /** Takes a device out, and remembers that for those who follow this world. */
+  remove(row: number, removal: Removal): void {
+    this.#willMove(row);
+    this.occupants.leave(row);
+    this.positions.remove(row);
+    // A newer device may have its IMEI already.
+    if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
+    this.changes.take(row);
+    this.changes.putRemoval(removal);
+  }
+
+  /** Moves a device there. */
+  move(row: number, position: LatestPosition, motion: Motion): void {
+    this.#willMove(row);
+    this.positions.put(row, position.lat, position.lng);
+    this.#columns.move(row, position, motion);
+    this.changes.put(row, motion.xid, this.#columns.editedXid(row));
   }
 
   /** From here on the search uses this world as it is now. */
@@ -89,14 +102,30 @@ export class World {
   nearInSteps(search: LongSearch): Steps<void> {
     const changed = this.#searches.get(search) as ReadonlySet<number>;
     return this.positions.nearInSteps(search, changed, (hits) => {
-      for (const { slot, distanceM } of hits) search.offer(this.bySlot[slot] as Device, distanceM);
+      for (const { slot, distanceM } of hits) search.offer(new Device(this.#columns, slot), distanceM);
     });
   }
+
+  /** The position of a device is about to change: searches in progress use the old one. */
+  #willMove(row: number): void {
+    for (const [search, changed] of this.#searches) {
+      if (changed.has(row)) continue;
+      changed.add(row);
+      search.offerPresent(new Device(this.#columns, row));
+    }
+  }
+}
+
+/** Devices that are put in order before other work has its turn: a fraction of a millisecond. */
+const FILLED_PER_STEP = 4_096;
+
+function itself(row: number): number {
+  return row;
 }
 
 /**
  * The nearest devices so far, in a search that takes many turns of the event loop. The result is as of the moment when
- * the search began: devices are copied as they are found, and a device that is about to move is offered before.
+ * the search began: devices are taken as they are found, and a device that is about to move is offered before.
  */
 export class LongSearch {
   readonly lat: number;
@@ -124,11 +153,11 @@ export class LongSearch {
   offer(device: Device, offeredM: number): void {
     if (offeredM > this.reachM) return;
     const { found, limit } = this;
-    const at = this.#rankOf(device.fields.imei, offeredM);
-    if (found[at]?.device.fields.imei === device.fields.imei) return;
+    const { imei } = device;
+    const at = this.#rankOf(imei, offeredM);
+    if (found[at]?.device.imei === imei) return;
     if (at === limit) return;
-    const { fields, position } = device;
-    found.splice(at, 0, { device: { fields, position }, distanceM: offeredM });
+    found.splice(at, 0, { device: device.taken(), distanceM: offeredM });
     if (found.length > limit) found.pop();
     if (found.length === limit) this.reachM = found[limit - 1]!.distanceM;
   }
@@ -140,7 +169,7 @@ export class LongSearch {
     while (low < high) {
       const middle = (low + high) >> 1;
       const { device, distanceM } = this.found[middle]!;
-      if (distanceM < offeredM || (distanceM === offeredM && device.fields.imei < imei)) low = middle + 1;
+      if (distanceM < offeredM || (distanceM === offeredM && device.imei < imei)) low = middle + 1;
       else high = middle;
     }
     return low;

@@ -161,7 +161,8 @@ export class DeviceFeed {
     if (page.isCut && !isFollowed) return 'cut';
     const end = this.#end(request, page);
     // Memory changes while the page is made, and an answer must not be newer than its cursor says.
-    const bytes = yield* this.#bytes(page.items.map(asNow), end);
+    for (const { device } of page.items) device?.taken();
+    const bytes = yield* this.#bytes(page.items, end);
     return unread.share(caller.accountId, bytes);
   }
 
@@ -249,11 +250,4 @@ export class DeviceFeed {
       await polls.answer(taken, (poll) => poll.outcome.reject(error));
     }
   }
-}
-
-/** A device as it is now: memory replaces the objects that it consists of, and changes nothing in them. */
-function asNow(item: Changed): Changed {
-  if (item.device === null) return item;
-  const { fields, position } = item.device;
-  return { ...item, device: { fields, position } };
 }

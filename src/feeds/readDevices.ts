@@ -80,7 +80,7 @@ function nextListed(
   // What was sent is as new as this, so what follows must be; the round that comes after the list begins with it.
   const open = { upTo: followed, after: START };
   const isLast = cutAt === -1 && found.length <= limit;
-  const listedTo = isLast ? null : (items.at(-1)?.device.fields.imei ?? read.listedTo);
+  const listedTo = isLast ? null : (items.at(-1)?.device.imei ?? read.listedTo);
   const also = later.all;
   const begun = { ...read, open, also };
   const next = { ...begun, listedTo };
@@ -107,7 +107,7 @@ function nextChanges(
   const sent = page.filter((item) => later.take(item));
   const isCut = sent.length < page.length;
   // A removed device may have moved to the other world, or was created again.
-  const isGone = (imei: string): boolean => fleet.device(worldIds, imei) === undefined;
+  const isGone = (imei: string): boolean => !fleet.has(worldIds, imei);
   const items = sentOnce(sent.filter((item) => item.device !== null || isGone(item.imei)));
   const also = later.all;
   const begun = { ...read, open: { upTo, after: open?.after ?? START }, also };

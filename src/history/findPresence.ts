@@ -87,12 +87,12 @@ async function selectSpans(
   { boxes }: Place,
   window: TimeWindow,
 ) {
-  const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device);
+  const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device.taken());
   const last = devices.at(-1);
   if (last === undefined) return null;
-  const byId = new Map(devices.map((device) => [device.fields.id, device]));
+  const byId = new Map(devices.map((device) => [device.id, device]));
   const spans = await selectPlaceSpans(sql, [...byId.keys()], boxes, window, PRESENCE_GAP_MS);
-  return { lastImei: last.fields.imei, byId, spans };
+  return { lastImei: last.imei, byId, spans };
 }
 
 interface SearchPorts {

@@ -45,7 +45,7 @@ async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answ
   const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
   const { imei, window } = asked.value;
-  if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  if (!fleet.has(caller.worldIds, imei)) return errorAnswer('DEVICE_NOT_FOUND');
   const limit = readLimit(call.query, HISTORY_LIMIT);
   const points = await selectHistory(reads(caller.accountId), caller.worldIds, imei, window, limit, nowMs);
   return listAnswer(points.map(historyView), { limit, offset: 0 });

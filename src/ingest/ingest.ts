@@ -107,7 +107,7 @@ export class Ingest {
         isRejected: false,
         isShared: false,
       };
-      if (!this.#waiting.add(request, (imei) => fleet.anyDevice(imei)?.fields.worldId ?? 0)) {
+      if (!this.#waiting.add(request, (imei) => fleet.worldOf(imei) ?? 0)) {
         reject(new IngestOverload('too many points are waiting for the database'));
       }
       this.#start();
@@ -234,7 +234,7 @@ export class Ingest {
       if (request.openParts === 0) request.resolve(request.outcomes as FixOutcome[]);
       return;
     }
-    const deviceId = this.#ports.memory.fleet.anyDevice(imei)?.fields.id ?? 0;
+    const deviceId = this.#ports.memory.fleet.idOf(imei) ?? 0;
     if (part.previous === null && committed?.lockedElsewhere.has(deviceId)) {
       this.#waiting.putBack(part, 'blocked');
       this.#blocked.awaitLock(part);
@@ -254,11 +254,11 @@ export class Ingest {
   async #deviceIdsOf(parts: readonly Part[]): Promise<readonly (number | undefined)[]> {
     const { sql, memory, turns } = this.#ports;
     const { fleet } = memory;
-    const ids = parts.map(({ imei }) => fleet.anyDevice(imei)?.fields.id);
+    const ids = parts.map(({ imei }) => fleet.idOf(imei));
     const unknown = new Set(parts.flatMap(({ imei }, n) => (ids[n] === undefined ? [imei] : [])));
     if (unknown.size === 0) return ids;
     await inTurns(turns, 'positions', putDevices(fleet, await selectDevicesByImei(sql, [...unknown])));
-    return parts.map(({ imei }) => fleet.anyDevice(imei)?.fields.id);
+    return parts.map(({ imei }) => fleet.idOf(imei));
   }
 }
 
@@ -338,7 +338,7 @@ class BlockedParts {
   async #unlockedImeis(): Promise<ReadonlySet<string>> {
     const { sql, memory } = this.#ports;
     const imeis = new Map(
-      this.#lockedElsewhere.map(({ imei }) => [memory.fleet.anyDevice(imei)?.fields.id ?? 0, imei] as const),
+      this.#lockedElsewhere.map(({ imei }) => [memory.fleet.idOf(imei) ?? 0, imei] as const),
     );
     try {
       const ids = await selectUnlocked(sql, [...imeis.keys()]);

@@ -59,11 +59,11 @@ describe('loading memory', () => {
 
   test('following from its cursor misses nothing that was written meanwhile', async () => {
     const memory = emptyMemory();
-    const put = memory.fleet.putDevice.bind(memory.fleet);
+    const put = memory.fleet.load.bind(memory.fleet);
     let writing: Promise<unknown> | undefined;
-    memory.fleet.putDevice = (fields) => {
+    memory.fleet.load = (...device) => {
       writing ??= (async () => sql`insert into change (kind, entity_id) values ('device', 77)`)();
-      put(fields);
+      put(...device);
     };
     const { seen } = await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
     await writing;

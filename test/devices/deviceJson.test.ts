@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Device, LatestPosition } from '../../src/devices/device.ts';
+import { Device, type DeviceFields, type LatestPosition } from '../../src/devices/device.ts';
 import {
   changedDeviceJson,
   type DeviceStatus,
@@ -12,7 +12,9 @@ import {
   nearDeviceJson,
   statusOf,
 } from '../../src/devices/deviceJson.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { DAY_MS, formatIso, MINUTE_MS } from '../../src/lib/time.ts';
+import { imeiOf } from '../support/devices.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const number = (min: number, max: number) => fc.double({ min, max, noNaN: true });
@@ -35,19 +37,18 @@ const position: fc.Arbitrary<LatestPosition> = fc.record({
   movedAtMs: fc.integer({ min: 0, max: NOW_MS }),
 });
 
-const device: fc.Arbitrary<Device> = fc.record({
-  fields: fc.record({
-    id: fc.integer({ min: 1, max: 2 ** 40 }),
-    imei: fc.stringMatching(/^[0-9]{14,17}$/),
-    worldId: fc.constant(1),
-    name: fc.option(text),
-    plate: fc.option(text),
-    model: fc.option(text),
-    groups: fc.array(text, { maxLength: 3 }),
-    editedAtMs: fc.integer({ min: 0, max: NOW_MS }),
-  }),
-  position: fc.option(position),
+const fields: fc.Arbitrary<DeviceFields> = fc.record({
+  id: fc.integer({ min: 1, max: 2 ** 40 }),
+  imei: fc.stringMatching(/^[0-9]{14,17}$/),
+  worldId: fc.constant(1),
+  name: fc.option(text),
+  plate: fc.option(text),
+  model: fc.option(text),
+  groups: fc.array(text, { maxLength: 3 }),
+  editedAtMs: fc.integer({ min: 0, max: NOW_MS }),
 });
+
+const device = fc.tuple(fields, fc.option(position)).map(([fields, position]) => Device.of(fields, position));
 
 /** The same fields for JSON.stringify. */
 function shown({ fields, position }: Device, nowMs = NOW_MS) {
@@ -100,29 +101,56 @@ test('the JSON of devices is what JSON.stringify makes of their fields, whatever
   );
 });
 
-test('kept JSON is never that of another device, of older fields, of an older position or of a past status', () => {
-  // Few ids that share two slots, asked for in any order and at any time.
-  const id = fc.constantFrom(1, 2, 1 + 2 ** 17, 2 + 2 ** 34);
-  const step = fc.tuple(fc.nat(7), id, fc.integer({ min: 0, max: 3 * 86_400_000 }));
+test('a device is what was put into memory, whatever texts it has', () => {
   fc.assert(
-    fc.property(
-      fc.array(device, { minLength: 8, maxLength: 8 }),
-      fc.array(step, { maxLength: 30 }),
-      (devices, steps) => {
-        const texts = new DeviceTexts(deviceJson, 2 ** 17);
-        // Memory replaces fields and positions as a whole, never in part.
-        const known = new Map<number, { fields: Device['fields']; position: Device['position'] }>();
-        for (const [at, id, laterMs] of steps) {
-          const { fields, position } = devices[at] as Device;
-          const present = known.get(id) ?? { fields: { ...fields, id }, position };
-          if (laterMs % 3 === 0) present.position = position;
-          if (laterMs % 5 === 0) present.fields = { ...fields, id };
-          known.set(id, present);
-          const nowMs = NOW_MS + laterMs;
-          for (let n = 0; n < 2; n++) assert.equal(texts.text(present, nowMs), deviceText(present, nowMs));
+    fc.property(fields, fc.option(position), (fields, position) => {
+      const fleet = new Fleet();
+      fleet.putDevice(fields);
+      if (position !== null) fleet.move(fields.id, position);
+      const found = fleet.anyDevice(fields.imei);
+      assert.deepEqual(found?.fields, { ...fields });
+      assert.deepEqual(found?.position, position && { ...position });
+    }),
+  );
+});
+
+test('kept JSON is never that of another device, of older fields, of an older position or of a past status', () => {
+  // Devices that come, change and go, in two fleets one after the other, of which rows and slots are used again.
+  const id = fc.constantFrom(1, 2, 3, 4);
+  const change = fc.constantFrom('edit', 'move', 'delete', 'nothing', 'other fleet');
+  const step = fc.tuple(change, id, fc.nat(7), fc.integer({ min: 0, max: 3 * 86_400_000 }));
+  const states = fc.array(fc.tuple(fields, position), { minLength: 8, maxLength: 8 });
+  fc.assert(
+    fc.property(states, fc.array(step, { maxLength: 40 }), (states, steps) => {
+      const texts = new DeviceTexts(deviceJson, 2);
+      let fleet = new Fleet();
+      let known = new Map<number, { fields: DeviceFields; position: LatestPosition | null }>();
+      let recordedAtMs = NOW_MS;
+      for (const [kind, id, at, laterMs] of steps) {
+        const [own, place] = states[at] as [DeviceFields, LatestPosition];
+        const fields = { ...own, id, imei: imeiOf(id), editedAtMs: ++recordedAtMs };
+        const position = { ...place, recordedAtMs };
+        const present = known.get(id);
+        if (kind === 'edit' || (kind === 'move' && present === undefined)) {
+          fleet.putDevice(fields);
+          known.set(id, { fields, position: present?.position ?? null });
+        } else if (kind === 'move') {
+          fleet.move(id, position);
+          known.set(id, { fields: present?.fields as DeviceFields, position });
+        } else if (kind === 'delete') {
+          fleet.putRemoval(1, { deviceId: id, imei: imeiOf(id), xid: 1, atMs: 0 }, true);
+          known.delete(id);
+        } else if (kind === 'other fleet') {
+          fleet = new Fleet();
+          known = new Map();
         }
-      },
-    ),
+        const nowMs = NOW_MS + laterMs;
+        for (const [id, { fields, position }] of known) {
+          const device = fleet.device([1], imeiOf(id)) as Device;
+          assert.equal(texts.text(device, nowMs), deviceText(Device.of(fields, position), nowMs));
+        }
+      }
+    }),
   );
 });
 

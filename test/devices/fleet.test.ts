@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { DeviceFields, LatestPosition } from '../../src/devices/device.ts';
+import { type DeviceFields, type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
+import { seededRandom } from '../support/seededRandom.ts';
 
 const WORLDS = [1, 2, 3];
 /** Everything a key may look into: one world, or two in either order. */
@@ -40,6 +42,11 @@ class NaiveFleet {
     if (present.position === null || next.recordedAtMs >= present.position.recordedAtMs)
       present.position = next;
     return true;
+  }
+
+  remove(id: number): void {
+    const at = this.devices.findIndex((device) => device.fields.id === id);
+    if (at !== -1) this.devices.splice(at, 1);
   }
 
   seenBy(worldIds: readonly number[]) {
@@ -110,11 +117,22 @@ describe('a fleet of several worlds', () => {
       recordedAtMs: fc.integer({ min: 0, max: 5 }),
       place: fc.nat({ max: PLACES.length - 1 }),
     }),
+    fc.record({ kind: fc.constant('remove' as const), id: fc.integer({ min: 1, max: 11 }) }),
+    fc.record({ kind: fc.constant('reload' as const) }),
   );
 
-  test('returns every page and every nearest like plain lists, after any changes, each applied once or twice', () => {
+  /** A memory with the same devices, loaded at once, in place of the one there is. */
+  const reload = (fleet: Fleet, naive: NaiveFleet): void => {
+    const loaded = new Fleet();
+    for (const { fields, position } of naive.devices.toReversed())
+      loaded.load(fields, 0, position, NO_MOTION);
+    inOneGo(loaded.index());
+    fleet.adopt(loaded);
+  };
+
+  test('returns every page and every nearest like plain lists, after any changes, removals and reloads, each applied once or twice', () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(change, fc.boolean()), { maxLength: 40, size: 'max' }), (changes) => {
+      fc.property(fc.array(fc.tuple(change, fc.boolean()), { maxLength: 60, size: 'max' }), (changes) => {
         const fleet = new Fleet();
         const naive = new NaiveFleet();
         for (const [one, twice] of changes) {
@@ -123,9 +141,17 @@ describe('a fleet of several worlds', () => {
               const next = fields(one.id, one.worldId, one.editedAtMs, one.name);
               fleet.putDevice(next);
               naive.put(next);
-            } else {
+            } else if (one.kind === 'move') {
               const next = position(one.recordedAtMs, one.place);
               assert.equal(fleet.move(one.id, next), naive.move(one.id, next));
+            } else if (one.kind === 'remove') {
+              const { id } = one;
+              const { imei, worldId } =
+                naive.devices.find(({ fields }) => fields.id === id)?.fields ?? fields(id, 1);
+              fleet.putRemoval(worldId, { deviceId: id, imei, xid: 1, atMs: 0 }, true);
+              naive.remove(id);
+            } else {
+              reload(fleet, naive);
             }
           }
         }
@@ -150,6 +176,90 @@ describe('a fleet of several worlds', () => {
       const [device] = fleet.page([1, 2, 3].slice(0, 2), 0, 10);
       assert.deepEqual([device?.fields.name, device?.position?.recordedAtMs], ['newest', 20]);
       assert.deepEqual([fleet.page([2], 0, 1), fleet.page([3], 0, 1)], [[], []]);
+    }
+  });
+
+  test('answers the same about thousands of devices, however they came', () => {
+    const random = seededRandom(21);
+    const count = 9_000;
+    const naive = new Map<number, { fields: DeviceFields; position: LatestPosition | null; xid: number }>();
+    const [fleet, oneByOne] = [new Fleet(), new Fleet()];
+    for (let id = 1; id <= count; id++) {
+      // Of the first 15 digits some have only a few, so what follows must tell them apart.
+      const imei =
+        id % 3 === 0 ? `35000000000001${1_000 + (id % 1_000)}`.slice(0, 14 + (id % 4)) : imeiOf(id * 7);
+      if (fleet.anyDevice(imei) !== undefined) continue;
+      const own = fieldsOf({
+        id,
+        imei,
+        worldId: WORLDS[id % 2] as number,
+        name: `Näme "${id}"`,
+        groups: [`${id % 9}`],
+      });
+      const at = positionAt(random() * 170 - 85, random() * 360 - 180, id);
+      const position = id % 10 === 0 ? null : at;
+      const xid = 1 + Math.floor(random() * 50);
+      naive.set(id, { fields: own, position, xid });
+      fleet.load(own, 0, position, { ...NO_MOTION, xid });
+    }
+    inOneGo(fleet.index());
+    for (const { fields, position, xid } of naive.values()) {
+      oneByOne.putDevice(fields, 0);
+      if (position !== null) oneByOne.move(fields.id, position, { ...NO_MOTION, xid });
+    }
+    for (const step of ['loaded', 'changed']) {
+      for (let n = 0; n < (step === 'loaded' ? 0 : 6_000); n++) {
+        const id = 1 + Math.floor(random() * count);
+        const known = naive.get(id);
+        if (known === undefined) continue;
+        const { imei, worldId, editedAtMs } = known.fields;
+        if (n % 3 === 0) {
+          naive.delete(id);
+          for (const each of [fleet, oneByOne])
+            each.putRemoval(worldId, { deviceId: id, imei, xid: 60, atMs: 0 }, true);
+        } else if (n % 3 === 1) {
+          const next = {
+            ...known.fields,
+            name: `${n}`,
+            worldId: WORLDS[n % 2] as number,
+            editedAtMs: editedAtMs + 1,
+          };
+          naive.set(id, { ...known, fields: next });
+          for (const each of [fleet, oneByOne]) each.putDevice(next, 70);
+        } else {
+          const position = positionAt(random() * 170 - 85, random() * 360 - 180, count + n);
+          naive.set(id, { ...known, position });
+          for (const each of [fleet, oneByOne]) each.move(id, position, { ...NO_MOTION, xid: 80 });
+        }
+      }
+      const sorted = [...naive.values()].sort((a, b) => (a.fields.imei < b.fields.imei ? -1 : 1));
+      for (const each of [fleet, oneByOne]) {
+        assert.equal(each.deviceCount, naive.size);
+        assert.deepEqual(
+          each.page(WORLDS.slice(0, 2), 0, count).map(plain),
+          sorted.map(({ fields, position }) => ({ fields, position })),
+        );
+      }
+      const query = { fromXid: 20, after: null, limit: 500, isWanted: () => true };
+      const shown = (each: Fleet) =>
+        each.changed([1, 2], query).map(({ xid, id, device }) => [xid, id, device?.imei]);
+      assert.deepEqual(shown(fleet), shown(oneByOne));
+      for (let n = 0; n < 100; n++) {
+        const [lat, lng] = [random() * 180 - 90, random() * 360 - 180];
+        const measured = sorted
+          .flatMap(({ fields, position }) =>
+            position === null
+              ? []
+              : [{ imei: fields.imei, m: distanceM(lat, lng, position.lat, position.lng) }],
+          )
+          .sort((a, b) => a.m - b.m)
+          .slice(0, 3);
+        const found = fleet.near([1, 2], lat, lng, 3, Number.POSITIVE_INFINITY);
+        assert.deepEqual(
+          found?.map(({ device, distanceM: m }) => ({ imei: device.imei, m })),
+          measured,
+        );
+      }
     }
   });
 });

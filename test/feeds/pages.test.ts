@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Changed } from '../../src/devices/changes/worldChanges.ts';
-import type { Device } from '../../src/devices/device.ts';
+import { Device } from '../../src/devices/device.ts';
 import { ItemTexts, pageBytes } from '../../src/feeds/pages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf } from '../support/devices.ts';
@@ -14,7 +14,7 @@ const NOW_MS = 1_700_000_000_000;
 function item(id: number, name: string | null): Changed {
   const place = { xid: 1, id, movedXid: 1, editedXid: 0 };
   if (name === null) return { ...place, device: null, imei: imeiOf(id) };
-  const device: Device = { fields: fieldsOf({ id, name }), position: null };
+  const device = Device.of(fieldsOf({ id, name }), null);
   return { ...place, device, headingDeg: 0, ignition: null };
 }
 

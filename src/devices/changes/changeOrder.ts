@@ -1,11 +1,13 @@
 import { invariant } from '../../lib/errors.ts';
-import { grown, roomFor, XidColumn } from './slotColumns.ts';
+import { radixOrder } from '../../lib/radixOrder.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 
 /** Entries of one segment. */
 const SEGMENT_SLOTS = 512;
 /** A segment with so few entries is merged with its neighbour if there is room. */
 const SPARSE = SEGMENT_SLOTS / 4;
-const NONE = -1;
+/** Slots that are filled in before other work has its turn: a fraction of a millisecond. */
+const FILLED_PER_STEP = 2_048;
 
 /** A place in the order: by transaction, then by id. */
 export interface ChangePlace {
@@ -21,6 +23,21 @@ export interface ChangeXids {
 
 export interface ChangedSlot extends ChangePlace, ChangeXids {
   readonly slot: number;
+}
+
+/** What the order keeps of each slot, and asks of it. */
+export interface ChangeColumns {
+  id(slot: number): number;
+  movedXid(slot: number): number;
+  editedXid(slot: number): number;
+  putXids(slot: number, movedXid: number, editedXid: number): void;
+  /** The lowest transaction that can be read. When it rises, transactions below rise too. */
+  readonly baseXid: number;
+  /** The number of its segment, plus 1; 0: it is in none. */
+  segment(slot: number): number;
+  /** Where it is in its segment. */
+  place(slot: number): number;
+  setPlace(slot: number, segment: number, place: number): void;
 }
 
 /** Which changes a page is made of. */
@@ -45,12 +62,9 @@ export interface ChangeQuery {
  * may see the later of them and not the earlier.
  */
 export class ChangeOrder {
-  readonly #idOf: (slot: number) => number;
-  #moved = new XidColumn();
-  #edited = new XidColumn();
-  /** The segment of a slot by its number, and the place in it. */
-  #segmentOf = new Int32Array(0);
-  #placeIn = new Uint16Array(0);
+  readonly #columns: ChangeColumns;
+  /** Up to here the bounds of segments allow for a base that has risen. */
+  #baseXid: number;
   readonly #segments: (Segment | undefined)[] = [];
   readonly #freeNumbers: number[] = [];
   #newest: Segment | null = null;
@@ -60,37 +74,30 @@ export class ChangeOrder {
   /** How many slots are in it. */
   size = 0;
 
-  /** `idOf` returns the id of the device in a slot. It is only called for slots that are in the order. */
-  constructor(idOf: (slot: number) => number) {
-    this.#idOf = idOf;
+  constructor(columns: ChangeColumns) {
+    this.#columns = columns;
+    this.#baseXid = columns.baseXid;
   }
 
   get segmentCount(): number {
     return this.#segments.length - this.#freeNumbers.length;
   }
 
-  movedXid(slot: number): number {
-    return this.#moved.at(slot);
-  }
-
-  editedXid(slot: number): number {
-    return this.#edited.at(slot);
-  }
-
   /** Says by which transactions a slot was changed last, and makes that its newest change. */
   put(slot: number, movedXid: number, editedXid: number): void {
-    this.#makeRoom(slot);
-    if (this.#moved.put(slot, movedXid)) this.#raise(this.#moved.baseXid);
-    if (this.#edited.put(slot, editedXid)) this.#raise(this.#edited.baseXid);
+    const columns = this.#columns;
+    columns.putXids(slot, movedXid, editedXid);
+    this.#raiseToBase();
     const xid = this.#xidOf(slot);
-    const id = this.#idOf(slot);
+    const id = columns.id(slot);
     if (xid > this.#reach) this.#reach = xid;
     const newest = this.#newest;
-    if (newest !== null && this.#segmentOf[slot] === newest.number) {
+    const present = columns.segment(slot);
+    if (newest !== null && present === newest.number + 1) {
       newest.cover(xid, id, this.#reach);
       return;
     }
-    if (this.#segmentOf[slot] === NONE) this.size++;
+    if (present === 0) this.size++;
     else this.#takeOut(slot);
     const segment = newest === null || newest.count === SEGMENT_SLOTS ? this.#open() : newest;
     this.#add(segment, slot);
@@ -98,7 +105,7 @@ export class ChangeOrder {
   }
 
   remove(slot: number): void {
-    if ((this.#segmentOf[slot] ?? NONE) === NONE) return;
+    if (this.#columns.segment(slot) === 0) return;
     this.#takeOut(slot);
     this.size--;
   }
@@ -108,6 +115,8 @@ export class ChangeOrder {
    * the newest back, until no earlier one can hold a transaction from `fromXid` on.
    */
   page({ fromXid, after, limit, isWanted }: ChangeQuery): ChangedSlot[] {
+    this.#raiseToBase();
+    const columns = this.#columns;
     const segments: Segment[] = [];
     for (let segment = this.#newest; segment !== null && segment.reach >= fromXid; segment = segment.before) {
       const isPassed = segment.maxXid < fromXid || (after !== null && segment.endsBefore(after));
@@ -119,11 +128,11 @@ export class ChangeOrder {
       if (first.isFull && first.isBefore(segment.minXid, segment.minId)) break;
       for (let n = 0; n < segment.count; n++) {
         const slot = segment.slots[n] as number;
-        const moved = this.#moved.at(slot);
-        const edited = this.#edited.at(slot);
+        const moved = columns.movedXid(slot);
+        const edited = columns.editedXid(slot);
         const xid = Math.max(moved, edited);
         if (xid < fromXid) continue;
-        const id = this.#idOf(slot);
+        const id = columns.id(slot);
         if (after !== null && !isBehind(xid, id, after)) continue;
         if (isWanted(moved, edited)) first.offer({ slot, xid, id, movedXid: moved, editedXid: edited });
       }
@@ -131,43 +140,40 @@ export class ChangeOrder {
     return first.inOrder();
   }
 
-  /**
-   * Sorts all slots by transaction, for use after a load, which adds them in any order. Takes about 0.2 µs per slot.
-   */
-  sort(): void {
-    const slots = this.#allSlots();
-    const xids = Float64Array.from(slots, (slot) => this.#xidOf(slot)).sort();
-    const starts: number[] = [];
-    for (let at = 0; at < xids.length; at += SEGMENT_SLOTS) {
-      const xid = xids[at] as number;
-      if (starts.at(-1) !== xid) starts.push(xid);
-    }
-    const parts: number[][] = starts.map(() => []);
-    for (const slot of slots) (parts[lastNotAbove(starts, this.#xidOf(slot))] as number[]).push(slot);
+  /** Adds slots that are not in the order, whose transactions the columns have, and sorts all by transaction. */
+  *fill(added: readonly number[]): Steps<void> {
+    const columns = this.#columns;
+    const slots = this.#allSlots().concat(added);
+    const order = yield* radixOrder(Float64Array.from(slots, (slot) => this.#xidOf(slot)));
+    for (const slot of slots) columns.setPlace(slot, 0, 0);
     this.#segments.length = 0;
     this.#freeNumbers.length = 0;
     this.#newest = null;
     this.#reach = 0;
     this.size = 0;
-    for (const slot of slots) this.#segmentOf[slot] = NONE;
-    for (const part of parts) {
-      for (const slot of part) this.put(slot, this.#moved.at(slot), this.#edited.at(slot));
+    for (let n = 0; n < order.length; n++) {
+      const slot = slots[order[n] as number] as number;
+      this.put(slot, columns.movedXid(slot), columns.editedXid(slot));
+      if (n % FILLED_PER_STEP === 0) yield;
     }
   }
 
   #xidOf(slot: number): number {
-    return Math.max(this.#moved.at(slot), this.#edited.at(slot));
+    return Math.max(this.#columns.movedXid(slot), this.#columns.editedXid(slot));
   }
 
-  /** Entries may have risen to this transaction: see XidColumn. */
-  #raise(xid: number): void {
-    for (const segment of this.#segments) segment?.raise(xid);
+  /** Entries may have risen to the base. */
+  #raiseToBase(): void {
+    const { baseXid } = this.#columns;
+    if (baseXid === this.#baseXid) return;
+    this.#baseXid = baseXid;
+    for (const segment of this.#segments) segment?.raise(baseXid);
   }
 
   #allSlots(): number[] {
     const slots: number[] = [];
-    for (let slot = 0; slot < this.#segmentOf.length; slot++) {
-      if (this.#segmentOf[slot] !== NONE) slots.push(slot);
+    for (const segment of this.#segments) {
+      for (let n = 0; n < (segment?.count ?? 0); n++) slots.push(segment?.slots[n] as number);
     }
     return slots;
   }
@@ -183,20 +189,20 @@ export class ChangeOrder {
 
   #add(segment: Segment, slot: number): void {
     segment.slots[segment.count] = slot;
-    this.#segmentOf[slot] = segment.number;
-    this.#placeIn[slot] = segment.count;
+    this.#columns.setPlace(slot, segment.number + 1, segment.count);
     segment.count++;
   }
 
   #takeOut(slot: number): void {
-    const segment = this.#segments[this.#segmentOf[slot] as number];
+    const columns = this.#columns;
+    const segment = this.#segments[columns.segment(slot) - 1];
     invariant(segment, 'a slot lies in a segment');
     segment.count--;
     const last = segment.slots[segment.count] as number;
-    const place = this.#placeIn[slot] as number;
+    const place = columns.place(slot);
     segment.slots[place] = last;
-    this.#placeIn[last] = place;
-    this.#segmentOf[slot] = NONE;
+    columns.setPlace(last, segment.number + 1, place);
+    columns.setPlace(slot, 0, 0);
     if (segment !== this.#newest && segment.count <= SPARSE) this.#thin(segment);
   }
 
@@ -220,28 +226,6 @@ export class ChangeOrder {
     this.#segments[segment.number] = undefined;
     this.#freeNumbers.push(segment.number);
   }
-
-  #makeRoom(slot: number): void {
-    const { length } = this.#segmentOf;
-    if (slot < length) return;
-    const room = roomFor(slot, length);
-    this.#moved.grow(room);
-    this.#edited.grow(room);
-    this.#placeIn = grown(new Uint16Array(room), this.#placeIn);
-    this.#segmentOf = grown(new Int32Array(room).fill(NONE), this.#segmentOf);
-  }
-}
-
-/** The index of the last of these ascending numbers that is not above `value`, which none is below the first. */
-function lastNotAbove(values: readonly number[], value: number): number {
-  let low = 0;
-  let high = values.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if ((values[middle] as number) <= value) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 /** Slots that changed at about the same time, in any order, with the bounds of what is in it. */

@@ -123,3 +123,18 @@ export function* putDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<voi
     yield;
   }
 }
+
+/** Loads devices that are not in memory with their positions and stays: see Fleet.load. */
+export function* loadDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<void> {
+  let work = 0;
+  for (const { fields, editedXid, position, motion, stays } of rows) {
+    fleet.load(fields, editedXid, position, motion);
+    if (position !== null) work += yield* fleet.putStays(fields.id, stays, motion.revision);
+    if (++work < LOADED_PER_STEP) continue;
+    work = 0;
+    yield;
+  }
+}
+
+/** Devices and stays between two pauses: a fraction of a millisecond. */
+const LOADED_PER_STEP = 200;

@@ -1,4 +1,6 @@
-import type { Device, Motion } from '../device.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import { Device } from '../device.ts';
+import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import {
   type ChangedSlot,
   ChangeOrder,
@@ -6,7 +8,6 @@ import {
   type ChangeQuery,
   type ChangeXids,
 } from './changeOrder.ts';
-import { MotionTable } from './slotColumns.ts';
 
 /** How many devices that left a world are remembered for its readers, at most. */
 const REMOVALS_MAX = 100_000;
@@ -32,20 +33,18 @@ export type Changed =
   | ShownDevice
   | (ChangePlace & ChangeXids & { readonly device: null; readonly imei: string });
 
-/** The changes of one world: what its devices said last, who left it, and the order in which that happened. */
+/** The changes of one world: who left it, and the order in which that and the changes of its devices happened. */
 export class WorldChanges {
-  readonly #order = new ChangeOrder(
-    (slot) => this.#removals.get(slot)?.deviceId ?? this.#deviceAt(slot).fields.id,
-  );
-  readonly #motions = new MotionTable();
-  /** By slot: a device that left keeps its slot until it is forgotten. */
+  readonly #columns: DeviceColumns;
+  readonly #order: ChangeOrder;
+  /** By their rows: a device that left has one until it is forgotten. */
   readonly #removals = new Map<number, Removal>();
-  readonly #removedSlots = new Map<string, number>();
-  readonly #deviceAt: (slot: number) => Device;
+  readonly #removedRows = new Map<string, number>();
   #horizonXid = 0;
 
-  constructor(deviceAt: (slot: number) => Device) {
-    this.#deviceAt = deviceAt;
+  constructor(columns: DeviceColumns) {
+    this.#columns = columns;
+    this.#order = new ChangeOrder(columns);
   }
 
   /** The newest transaction of a removal that is forgotten: who has not seen it cannot learn of it. */
@@ -53,101 +52,78 @@ export class WorldChanges {
     return this.#horizonXid;
   }
 
-  /** A device came with this motion, or has moved. */
-  moved(slot: number, motion: Motion, editedXid = this.#order.editedXid(slot)): void {
-    this.#motions.put(slot, motion);
-    this.#order.put(slot, motion.xid, editedXid);
+  /** A device came, has moved or was edited, by these transactions. */
+  put(row: number, movedXid: number, editedXid: number): void {
+    this.#order.put(row, movedXid, editedXid);
   }
 
-  edited(slot: number, editedXid: number): void {
-    this.#order.put(slot, this.#order.movedXid(slot), editedXid);
+  /** A device of this world has another or none now. */
+  take(row: number): void {
+    this.#order.remove(row);
   }
 
-  motionOf(slot: number): Motion {
-    return {
-      headingDeg: this.#motions.headingDeg(slot),
-      ignition: this.#motions.ignition(slot),
-      revision: this.#motions.revision(slot),
-      xid: this.#order.movedXid(slot),
-    };
+  /** Remembers that a device left, unless a later removal of its IMEI is known. */
+  putRemoval(removal: Removal): void {
+    const known = this.#removedRows.get(removal.imei);
+    if (known !== undefined && (this.#removals.get(known) as Removal).xid >= removal.xid) return;
+    this.dropRemoval(removal.imei);
+    const row = this.#columns.takeForRemoval(removal.deviceId);
+    this.#removals.set(row, removal);
+    this.#removedRows.set(removal.imei, row);
+    this.#order.put(row, 0, removal.xid);
+    if (this.#removals.size <= REMOVALS_MAX) return;
+    const [oldest] = this.#removals.keys();
+    this.#forget(oldest as number);
   }
 
-  revisionOf(slot: number): number {
-    return this.#motions.revision(slot);
+  /** The device with this IMEI is back. */
+  dropRemoval(imei: string): void {
+    const row = this.#removedRows.get(imei);
+    if (row !== undefined) this.#drop(row, imei);
   }
 
-  movedXid(slot: number): number {
-    return this.#order.movedXid(slot);
-  }
-
-  editedXid(slot: number): number {
-    return this.#order.editedXid(slot);
-  }
-
-  /** Remembers that a device left; `slot` is its own from now on. Returns slots that are free again. */
-  putRemoval(slot: number, removal: Removal): number[] {
-    this.#removals.set(slot, removal);
-    this.#removedSlots.set(removal.imei, slot);
-    this.#order.put(slot, 0, removal.xid);
-    const freed: number[] = [];
-    if (this.#removals.size > REMOVALS_MAX) {
-      const [oldest] = this.#removals.keys();
-      if (oldest !== undefined) freed.push(this.#forget(oldest));
-    }
-    return freed;
-  }
-
-  /** The removal of this IMEI, if it is remembered. */
-  removalOf(imei: string): Removal | undefined {
-    const slot = this.#removedSlots.get(imei);
-    return slot === undefined ? undefined : this.#removals.get(slot);
-  }
-
-  /** The device is back. Returns the slot that is free again, if there is one. */
-  dropRemoval(imei: string): number | null {
-    const slot = this.#removedSlots.get(imei);
-    if (slot === undefined) return null;
-    this.#removals.delete(slot);
-    this.#removedSlots.delete(imei);
-    this.#order.remove(slot);
-    return slot;
-  }
-
-  /** Forgets removals of before this time; returns slots that are free again. */
-  forgetRemovals(beforeMs: number): number[] {
+  /** Forgets removals of before this time. */
+  forgetRemovals(beforeMs: number): void {
     const old = [...this.#removals].filter(([, { atMs }]) => atMs < beforeMs);
-    return old.map(([slot]) => this.#forget(slot));
+    for (const [row] of old) this.#forget(row);
   }
 
   page(query: ChangeQuery): Changed[] {
     return this.#order.page(query).map((change) => {
       const removal = this.#removals.get(change.slot);
+      if (removal === undefined) return shownDevice(this.#columns, change);
       const { xid, id, movedXid, editedXid } = change;
-      return removal === undefined
-        ? this.shown(this.#deviceAt(change.slot), change)
-        : { xid, id, movedXid, editedXid, device: null, imei: removal.imei };
+      return { xid, id, movedXid, editedXid, device: null, imei: removal.imei };
     });
   }
 
-  /** A device with what the feed shows beside it. */
-  shown(device: Device, { slot, xid, id, movedXid, editedXid }: ChangedSlot): ShownDevice {
-    const headingDeg = this.#motions.headingDeg(slot);
-    const ignition = this.#motions.ignition(slot);
-    return { xid, id, movedXid, editedXid, device, headingDeg, ignition };
+  /** Adds the devices of these rows, whose transactions the columns have: see ChangeOrder. */
+  fill(rows: readonly number[]): Steps<void> {
+    return this.#order.fill(rows);
   }
 
-  sort(): void {
-    this.#order.sort();
+  #forget(row: number): void {
+    const { xid, imei } = this.#removals.get(row) as Removal;
+    this.#horizonXid = Math.max(this.#horizonXid, xid);
+    this.#drop(row, imei);
   }
 
-  #forget(slot: number): number {
-    const removal = this.#removals.get(slot) as Removal;
-    this.#horizonXid = Math.max(this.#horizonXid, removal.xid);
-    this.#removals.delete(slot);
-    this.#removedSlots.delete(removal.imei);
-    this.#order.remove(slot);
-    return slot;
+  #drop(row: number, imei: string): void {
+    this.#removals.delete(row);
+    this.#removedRows.delete(imei);
+    this.#order.remove(row);
+    this.#columns.free(row);
   }
+}
+
+/** A device with what the feed shows beside it. */
+export function shownDevice(
+  columns: DeviceColumns,
+  { slot, xid, id, movedXid, editedXid }: ChangedSlot,
+): ShownDevice {
+  const headingDeg = columns.headingDeg(slot);
+  const ignition = columns.ignition(slot);
+  return { xid, id, movedXid, editedXid, device: new Device(columns, slot), headingDeg, ignition };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { distanceM, EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from '../../geo/wgs84.ts';
 import { invariant } from '../../lib/errors.ts';
-import { STEPS_PER_M } from './trie.ts';
+import { type SlotPositions, STEPS_PER_M } from './trie.ts';
 
 /** A device found near a position. */
 export interface NearHit {
@@ -34,7 +34,7 @@ export class NearestHits {
   private candidateCount = 0;
   /** Devices are measured as they are met, instead of being gathered first. */
   private isMeasuring = false;
-  private positions = new Float64Array(0);
+  private slots: SlotPositions = NOWHERE;
   /** The query, in degrees. */
   lat = 0;
   lng = 0;
@@ -46,9 +46,9 @@ export class NearestHits {
   /** In units of one distance on the ellipsoid, 0.2 to 0.5 µs. */
   private work = 0;
 
-  /** Starts over for a query at (lat, lng). `positions` holds lat and lng of slot s at 2s and 2s + 1. */
+  /** Starts over for a query at (lat, lng). `slots` knows where they are. */
   reset(
-    positions: Float64Array<ArrayBuffer>,
+    slots: SlotPositions,
     lat: number,
     lng: number,
     limit: number,
@@ -60,7 +60,7 @@ export class NearestHits {
     this.chords.reset(limit, Infinity, anyOrder);
     this.candidateCount = 0;
     this.isMeasuring = isMeasuring;
-    this.positions = positions;
+    this.slots = slots;
     this.lat = lat;
     this.lng = lng;
     this.isAtPole = Math.abs(lat) === 90;
@@ -124,8 +124,8 @@ export class NearestHits {
   }
 
   private measure(slot: number): void {
-    const lat = this.positions[2 * slot]!;
-    const lng = this.positions[2 * slot + 1]!;
+    const lat = this.slots.lat(slot);
+    const lng = this.slots.lng(slot);
     // Thousands of devices may report the same position, or be on one parallel around a pole.
     if (lat !== this.measuredLat || (lng !== this.measuredLng && !this.isAtPole)) {
       this.measuredLat = lat;
@@ -146,6 +146,8 @@ export class NearestHits {
     this.heap.reach = NOTHING_M;
   }
 }
+
+const NOWHERE: SlotPositions = { lat: () => 0, lng: () => 0 };
 
 /** The work of one distance. Near the antipode it is computed in another way, which takes longer. */
 export function workOfDistance(geodesicM: number): number {

@@ -1,10 +1,4 @@
-import { SortedList } from '../sortedList.ts';
-
-/** What orders devices at equal distances; unique among the devices of an index. */
-export type Rank = string | number;
-
-/** Gives the rank of a slot, which does not change while the slot is in the index. */
-export type RankOf = (slot: number) => Rank;
+import { type Order, SortedList } from '../sortedList.ts';
 
 /** The devices that share one latitude and longitude. */
 export interface ColocatedDevices {
@@ -12,8 +6,8 @@ export interface ColocatedDevices {
   readonly key: string;
   readonly lat: number;
   readonly lng: number;
-  /** Slots by rank, so that the first are found without looking at the others. */
-  readonly slots: SortedList<number, Rank>;
+  /** Slots in their order, so that the first are found without looking at the others. */
+  readonly slots: SortedList<number, number>;
 }
 
 /**
@@ -22,14 +16,15 @@ export interface ColocatedDevices {
  * and no more devices of it than it was asked for.
  */
 export class OverflowBucket {
-  readonly #rankOf: RankOf;
+  readonly #order: Order<number>;
   readonly #positions = new SortedList<ColocatedDevices, string>((position) => position.key);
   /** The position of the last change. Most buckets have no other. */
   #last: ColocatedDevices | null = null;
   #size = 0;
 
-  constructor(rankOf: RankOf) {
-    this.#rankOf = rankOf;
+  /** `order` of slots at the same position. */
+  constructor(order: Order<number>) {
+    this.#order = order;
   }
 
   /** How many devices it holds. */
@@ -41,7 +36,7 @@ export class OverflowBucket {
   add(slot: number, lat: number, lng: number): void {
     let position = this.#find(lat, lng);
     if (position === undefined) {
-      position = { key: keyOf(lat, lng), lat, lng, slots: new SortedList(this.#rankOf) };
+      position = { key: keyOf(lat, lng), lat, lng, slots: new SortedList(itself, this.#order) };
       this.#positions.put(position);
     }
     this.#last = position;
@@ -52,7 +47,7 @@ export class OverflowBucket {
   /** Removes a slot that is in the bucket, at this position. */
   remove(slot: number, lat: number, lng: number): void {
     const position = this.#find(lat, lng);
-    if (position?.slots.remove(this.#rankOf(slot)) !== true) return;
+    if (position?.slots.remove(slot) !== true) return;
     this.#size--;
     if (position.slots.size > 0) {
       this.#last = position;
@@ -74,6 +69,10 @@ export class OverflowBucket {
     const position = this.#positions.at(this.#positions.rank(key));
     return position?.key === key ? position : undefined;
   }
+}
+
+function itself(slot: number): number {
+  return slot;
 }
 
 function keyOf(lat: number, lng: number): string {

@@ -14,6 +14,7 @@ import {
   OVERFLOWED,
   ROOT,
   SLOT,
+  type SlotPositions,
   STEPS_PER_M,
   type Trie,
 } from './trie.ts';
@@ -51,10 +52,10 @@ export class Search {
   private skipped: ReadonlySet<number> | null = null;
   private afterPosition: string | null = null;
 
-  /** `positions` holds lat and lng of slot s at 2s and 2s + 1. Slots in `skipped` are left out. */
+  /** `slots` knows where they are. Those in `skipped` are left out. */
   run(
     trie: Trie,
-    positions: Float64Array<ArrayBuffer>,
+    slots: SlotPositions,
     lat: number,
     lng: number,
     limit: number,
@@ -65,7 +66,7 @@ export class Search {
   ): NearHit[] {
     // In a single lattice point devices are measured at once, so that each position is finished before the next.
     const isPoint = cell.depth === MAX_DEPTH;
-    this.hits.reset(positions, lat, lng, limit, maxM, precedes, isPoint);
+    this.hits.reset(slots, lat, lng, limit, maxM, precedes, isPoint);
     this.trie = trie;
     this.pool = trie.pool;
     this.limit = limit;

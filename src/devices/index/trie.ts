@@ -1,5 +1,6 @@
 import { EQUATORIAL_RADIUS_M } from '../../geo/wgs84.ts';
-import { OverflowBucket, type RankOf } from './overflowBucket.ts';
+import type { Order } from '../sortedList.ts';
+import { OverflowBucket } from './overflowBucket.ts';
 
 // The position index keeps earth-centred coordinates as integers. They need half the memory of doubles, and the bits of
 // a coordinate are its path through the trie. A step is 6 mm: positions that differ less can share a lattice point.
@@ -42,8 +43,18 @@ const MERGE_COUNT = BLOCK_CAPACITY >> 1;
 
 /** The position of each slot, in degrees. */
 export interface SlotPositions {
-  latOf(slot: number): number;
-  lngOf(slot: number): number;
+  lat(slot: number): number;
+  lng(slot: number): number;
+}
+
+/** What the index of positions keeps of each slot, and asks of it. */
+export interface IndexedSlots extends SlotPositions {
+  setLatLng(slot: number, lat: number, lng: number): void;
+  /** The offset of its entry in the pool of the trie; 0 for none, since a header is there. */
+  entry(slot: number): number;
+  setEntry(slot: number, entry: number): void;
+  /** Of two slots that are equally far away: below 0 when the first one comes first. Does not change while they are indexed. */
+  compare(slot: number, other: number): number;
 }
 
 /**
@@ -60,8 +71,6 @@ export class Trie {
   pool = NOTHING;
   nodesInUse = 0;
   blocksInUse = 0;
-  /** The offset of each slot's entry in `pool`; 0 for none, since a header is there. */
-  private entryOf = NOTHING;
   /** By the link of their block; 0 means none. */
   private readonly buckets: (OverflowBucket | undefined)[] = [undefined];
   private readonly freeBuckets: number[] = [];
@@ -69,20 +78,20 @@ export class Trie {
   private blocksMade = 0;
   private freeNode = 0;
   private freeBlock = EMPTY;
-  private readonly positions: SlotPositions;
-  private readonly rankOf: RankOf;
+  private readonly slots: IndexedSlots;
+  private readonly order: Order<number>;
 
-  constructor(positions: SlotPositions, rankOf: RankOf) {
-    this.positions = positions;
-    this.rankOf = rankOf;
+  constructor(slots: IndexedSlots) {
+    this.slots = slots;
+    this.order = (slot, other) => slots.compare(slot, other);
   }
 
   get bytes(): number {
-    return this.children.byteLength + this.pool.byteLength + this.entryOf.byteLength;
+    return this.children.byteLength + this.pool.byteLength;
   }
 
   has(slot: number): boolean {
-    return slot < this.entryOf.length && this.entryOf[slot] !== 0;
+    return this.slots.entry(slot) !== 0;
   }
 
   bucketOf(block: number): OverflowBucket {
@@ -91,7 +100,6 @@ export class Trie {
 
   /** Adds a slot that is not in the trie. Its position must be set already. */
   insert(slot: number, x: number, y: number, z: number): void {
-    this.entryOf = grown(this.entryOf, slot + 1);
     let at = ROOT;
     let depth = 0;
     for (;;) {
@@ -117,7 +125,7 @@ export class Trie {
    */
   shift(slot: number, x: number, y: number, z: number): boolean {
     const pool = this.pool;
-    const entry = this.entryOf[slot]!;
+    const entry = this.slots.entry(slot);
     const base = (entry >> BLOCK_SHIFT) << BLOCK_SHIFT;
     if (pool[base] === OVERFLOWED) return false;
     const depth = pool[base + DEPTH]!;
@@ -135,12 +143,12 @@ export class Trie {
   /** Removes a slot that is in the trie, while it still has the position with which it was inserted. */
   erase(slot: number): void {
     const pool = this.pool;
-    const entry = this.entryOf[slot]!;
+    const entry = this.slots.entry(slot);
     const depth = this.descend(pool[entry]!, pool[entry + 1]!, pool[entry + 2]!);
     const at = path[depth]!;
     const leaf = this.children[at]!;
     const base = ~leaf << BLOCK_SHIFT;
-    this.entryOf[slot] = 0;
+    this.slots.setEntry(slot, 0);
     if (pool[base] === OVERFLOWED) {
       this.removeFromBucket(~leaf, slot);
     } else {
@@ -160,7 +168,7 @@ export class Trie {
     const base = block << BLOCK_SHIFT;
     if (pool[base] !== OVERFLOWED) {
       const link = this.freeBuckets.pop() ?? this.buckets.length;
-      const bucket = new OverflowBucket(this.rankOf);
+      const bucket = new OverflowBucket(this.order);
       this.buckets[link] = bucket;
       pool[base + LINK] = link;
       pool[base] = OVERFLOWED;
@@ -171,14 +179,14 @@ export class Trie {
   }
 
   private addToBucket(block: number, bucket: OverflowBucket, slot: number): void {
-    bucket.add(slot, this.positions.latOf(slot), this.positions.lngOf(slot));
-    this.entryOf[slot] = (block << BLOCK_SHIFT) + ENTRY_INTS;
+    bucket.add(slot, this.slots.lat(slot), this.slots.lng(slot));
+    this.slots.setEntry(slot, (block << BLOCK_SHIFT) + ENTRY_INTS);
   }
 
   /** Removes a slot from a bucket. A bucket that has become small is turned into a block again. */
   private removeFromBucket(block: number, slot: number): void {
     const bucket = this.bucketOf(block);
-    bucket.remove(slot, this.positions.latOf(slot), this.positions.lngOf(slot));
+    bucket.remove(slot, this.slots.lat(slot), this.slots.lng(slot));
     if (bucket.size > MERGE_COUNT) return;
     const pool = this.pool;
     const base = block << BLOCK_SHIFT;
@@ -272,7 +280,7 @@ export class Trie {
     pool[entry + 1] = y;
     pool[entry + 2] = z;
     pool[entry + SLOT] = slot;
-    this.entryOf[slot] = entry;
+    this.slots.setEntry(slot, entry);
   }
 
   private copyEntry(from: number, to: number): void {
@@ -281,7 +289,7 @@ export class Trie {
     pool[to + 1] = pool[from + 1]!;
     pool[to + 2] = pool[from + 2]!;
     pool[to + SLOT] = pool[from + SLOT]!;
-    this.entryOf[pool[to + SLOT]!] = to;
+    this.slots.setEntry(pool[to + SLOT]!, to);
   }
 
   private newNode(): number {
@@ -323,6 +331,19 @@ export function half(depth: number, x: number, y: number, z: number): number {
   const round = (depth / 3) | 0;
   const axis = depth - 3 * round;
   return ((axis === 0 ? x : axis === 1 ? y : z) >>> (LATTICE_BITS - 1 - round)) & 1;
+}
+
+/** The first 51 bits of the way to a point, as a number: points whose numbers are close share most of their way. */
+export function trieOrder(x: number, y: number, z: number): number {
+  let high = 0;
+  let low = 0;
+  for (let bit = LATTICE_BITS - 1; bit > LATTICE_BITS - 9; bit--) {
+    high = (high << 3) | (((x >>> bit) & 1) << 2) | (((y >>> bit) & 1) << 1) | ((z >>> bit) & 1);
+  }
+  for (let bit = LATTICE_BITS - 9; bit > LATTICE_BITS - 18; bit--) {
+    low = (low << 3) | (((x >>> bit) & 1) << 2) | (((y >>> bit) & 1) << 1) | ((z >>> bit) & 1);
+  }
+  return high * 2 ** 27 + low;
 }
 
 function grown(array: Int32Array<ArrayBuffer>, length: number): Int32Array<ArrayBuffer> {

@@ -1,4 +1,5 @@
-import type { Occupant, OccupyingDevice } from '../device.ts';
+import { Device, type Occupant } from '../device.ts';
+import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import type { Ranked } from '../sortedList.ts';
 import { joinStays, type PackedStays, StayReader } from './packedStays.ts';
 import type { StayCounts } from './stayCounts.ts';
@@ -26,13 +27,13 @@ const CHANGED_PER_STEP = 256;
 
 /** The devices of one world by the areas that they are in. */
 export class Occupants {
-  readonly #deviceAt: (slot: number) => OccupyingDevice;
+  readonly #columns: DeviceColumns;
   readonly #counts: StayCounts;
   readonly #inside = new Map<number, OccupantList>();
   readonly #pending = new Map<number, OccupantList>();
 
-  constructor(deviceAt: (slot: number) => OccupyingDevice, counts: StayCounts) {
-    this.#deviceAt = deviceAt;
+  constructor(columns: DeviceColumns, counts: StayCounts) {
+    this.#columns = columns;
     this.#counts = counts;
   }
 
@@ -44,23 +45,23 @@ export class Occupants {
   }
 
   /** A device came into this world with its stays. */
-  enter(device: OccupyingDevice): void {
-    before.open(device.stays);
-    for (let n = 0; n < before.count; n++) this.#add(device, before, n);
+  enter(row: number): void {
+    before.open(this.#columns.stays(row));
+    for (let n = 0; n < before.count; n++) this.#add(row, before, n);
   }
 
   /** A device left this world. */
-  leave(device: OccupyingDevice): void {
-    before.open(device.stays);
-    for (let n = 0; n < before.count; n++) this.#remove(device, before, n);
+  leave(row: number): void {
+    before.open(this.#columns.stays(row));
+    for (let n = 0; n < before.count; n++) this.#remove(row, before, n);
   }
 
   /**
    * Gives a device of this world some of its new stays, those of areas from `fromAreaId` on. Returns the area from which
    * to go on, or null when it has all of them.
    */
-  replace(device: OccupyingDevice, stays: PackedStays, fromAreaId: number): number | null {
-    before.open(device.stays);
+  replace(row: number, stays: PackedStays, fromAreaId: number): number | null {
+    before.open(this.#columns.stays(row));
     after.open(stays);
     let b = before.indexOf(fromAreaId);
     let a = after.indexOf(fromAreaId);
@@ -71,35 +72,35 @@ export class Occupants {
       const was = b < before.count && before.areaId(b) === areaId ? b++ : -1;
       const is = a < after.count && after.areaId(a) === areaId ? a++ : -1;
       if (was !== -1 && is !== -1 && isSame(was, is)) continue;
-      if (was !== -1) this.#remove(device, before, was);
-      if (is !== -1) this.#add(device, after, is);
+      if (was !== -1) this.#remove(row, before, was);
+      if (is !== -1) this.#add(row, after, is);
       changed++;
     }
     const rest = lowerArea(b, a);
     const isComplete = rest === Number.POSITIVE_INFINITY;
     // The lists find the beginning of a stay here: it must be as they have it before anything else looks.
-    if (isComplete) device.stays = stays;
-    else if (changed > 0) device.stays = joinStays(after, before, rest);
+    if (isComplete) this.#columns.putStays(row, stays);
+    else if (changed > 0) this.#columns.putStays(row, joinStays(after, before, rest));
     return isComplete ? null : rest;
   }
 
-  #add(device: OccupyingDevice, stays: StayReader, n: number): void {
+  #add(row: number, stays: StayReader, n: number): void {
     const areaId = stays.areaId(n);
     const lists = this.#listsOf(stays, n);
     let list = lists.get(areaId);
     if (list === undefined) {
-      list = new OccupantList(areaId, this.#deviceAt);
+      list = new OccupantList(areaId, this.#columns);
       lists.set(areaId, list);
     }
-    list.put(device, stays.insideSinceMs(n));
+    list.put(row, stays.insideSinceMs(n));
     this.#counts.begin(areaId);
   }
 
-  #remove(device: OccupyingDevice, stays: StayReader, n: number): void {
+  #remove(row: number, stays: StayReader, n: number): void {
     const areaId = stays.areaId(n);
     const lists = this.#listsOf(stays, n);
     const list = lists.get(areaId);
-    if (list?.remove(device, stays.insideSinceMs(n)) !== true) return;
+    if (list?.remove(row, stays.insideSinceMs(n)) !== true) return;
     this.#counts.end(areaId);
     if (list.size === 0) lists.delete(areaId);
   }
@@ -128,23 +129,23 @@ function isSame(was: number, is: number): boolean {
 
 /** Longer blocks are split, so a change copies at most this many slots. */
 const BLOCK_MAX = 128;
-const SLOT_BYTES = 4;
+const ROW_BYTES = 4;
 
 /**
- * The devices of one world that are in one area, by the beginning of their stays, then by IMEI. It holds their slots in
- * short blocks, each a text of four bytes a slot (see PackedStays for why), and finds their stays with the devices.
+ * The devices of one world that are in one area, by the beginning of their stays, then by IMEI. It holds their rows in
+ * short blocks, each a text of four bytes a row (see PackedStays for why), and finds their stays with the devices.
  */
 class OccupantList implements Ranked<Occupant, Occupant> {
   readonly keyOf = itself;
   readonly order = bySince;
   readonly #areaId: number;
-  readonly #deviceAt: (slot: number) => OccupyingDevice;
+  readonly #columns: DeviceColumns;
   #blocks: string[] = [''];
   #size = 0;
 
-  constructor(areaId: number, deviceAt: (slot: number) => OccupyingDevice) {
+  constructor(areaId: number, columns: DeviceColumns) {
     this.#areaId = areaId;
-    this.#deviceAt = deviceAt;
+    this.#columns = columns;
   }
 
   get size(): number {
@@ -152,45 +153,45 @@ class OccupantList implements Ranked<Occupant, Occupant> {
   }
 
   /** Adds a device whose stay here began then. The device itself need not have this stay yet. */
-  put(device: OccupyingDevice, insideSinceMs: number): void {
-    const b = this.#blockFor(insideSinceMs, device.fields.imei);
+  put(row: number, insideSinceMs: number): void {
+    const b = this.#blockFor(insideSinceMs, row);
     const block = this.#blocks[b] as string;
-    const at = SLOT_BYTES * this.#lowerBound(block, insideSinceMs, device.fields.imei);
+    const at = ROW_BYTES * this.#lowerBound(block, insideSinceMs, row);
     this.#size++;
-    const length = block.length + SLOT_BYTES;
+    const length = block.length + ROW_BYTES;
     bytes.write(block, 'latin1');
-    bytes.copyWithin(at + SLOT_BYTES, at, block.length);
-    bytes.writeUInt32BE(device.slot, at);
-    if (length <= BLOCK_MAX * SLOT_BYTES) {
+    bytes.copyWithin(at + ROW_BYTES, at, block.length);
+    bytes.writeUInt32BE(row, at);
+    if (length <= BLOCK_MAX * ROW_BYTES) {
       this.#blocks[b] = bytes.toString('latin1', 0, length);
       return;
     }
-    const half = (BLOCK_MAX >> 1) * SLOT_BYTES;
+    const half = (BLOCK_MAX >> 1) * ROW_BYTES;
     this.#blocks.splice(b, 1, bytes.toString('latin1', 0, half), bytes.toString('latin1', half, length));
   }
 
   /** Removes a device whose stay here began then. */
-  remove(device: OccupyingDevice, insideSinceMs: number): boolean {
-    const b = this.#blockFor(insideSinceMs, device.fields.imei);
+  remove(row: number, insideSinceMs: number): boolean {
+    const b = this.#blockFor(insideSinceMs, row);
     const block = this.#blocks[b] as string;
-    const n = this.#lowerBound(block, insideSinceMs, device.fields.imei);
-    if (n * SLOT_BYTES >= block.length || slotAt(block, n) !== device.slot) return false;
+    const n = this.#lowerBound(block, insideSinceMs, row);
+    if (n * ROW_BYTES >= block.length || rowAt(block, n) !== row) return false;
     this.#size--;
-    if (block.length === SLOT_BYTES && this.#blocks.length > 1) {
+    if (block.length === ROW_BYTES && this.#blocks.length > 1) {
       this.#blocks.splice(b, 1);
       return true;
     }
     bytes.write(block, 'latin1');
-    bytes.copyWithin(n * SLOT_BYTES, (n + 1) * SLOT_BYTES, block.length);
-    this.#blocks[b] = bytes.toString('latin1', 0, block.length - SLOT_BYTES);
+    bytes.copyWithin(n * ROW_BYTES, (n + 1) * ROW_BYTES, block.length);
+    this.#blocks[b] = bytes.toString('latin1', 0, block.length - ROW_BYTES);
     return true;
   }
 
   rank({ insideSinceMs, device }: Occupant): number {
-    const b = this.#blockFor(insideSinceMs, device.fields.imei);
+    const b = this.#blockFor(insideSinceMs, device.row);
     let rank = 0;
-    for (let i = 0; i < b; i++) rank += (this.#blocks[i] as string).length / SLOT_BYTES;
-    return rank + this.#lowerBound(this.#blocks[b] as string, insideSinceMs, device.fields.imei);
+    for (let i = 0; i < b; i++) rank += (this.#blocks[i] as string).length / ROW_BYTES;
+    return rank + this.#lowerBound(this.#blocks[b] as string, insideSinceMs, device.row);
   }
 
   at(index: number): Occupant | undefined {
@@ -202,58 +203,58 @@ class OccupantList implements Ranked<Occupant, Occupant> {
     let rest = index;
     for (const block of this.#blocks) {
       if (out.length >= limit) break;
-      const slots = block.length / SLOT_BYTES;
-      for (let n = rest; n < slots && out.length < limit; n++) out.push(this.#occupant(slotAt(block, n)));
+      const slots = block.length / ROW_BYTES;
+      for (let n = rest; n < slots && out.length < limit; n++) out.push(this.#occupant(rowAt(block, n)));
       rest = Math.max(0, rest - slots);
     }
     return out;
   }
 
-  #occupant(slot: number): Occupant {
-    const device = this.#deviceAt(slot);
-    const stays = reader.open(device.stays);
+  #occupant(row: number): Occupant {
+    const device = new Device(this.#columns, row);
+    const stays = reader.open(this.#columns.stays(row));
     return { ...stays.stay(stays.indexOf(this.#areaId)), device };
   }
 
   /** The last block whose first device is not after this one. */
-  #blockFor(insideSinceMs: number, imei: string): number {
+  #blockFor(insideSinceMs: number, row: number): number {
     let low = 0;
     let high = this.#blocks.length - 1;
     while (low < high) {
       const mid = (low + high + 1) >> 1;
-      if (this.#isBefore(slotAt(this.#blocks[mid] as string, 0), insideSinceMs, imei, true)) low = mid;
+      if (this.#isBefore(rowAt(this.#blocks[mid] as string, 0), insideSinceMs, row, true)) low = mid;
       else high = mid - 1;
     }
     return low;
   }
 
-  #lowerBound(block: string, insideSinceMs: number, imei: string): number {
+  #lowerBound(block: string, insideSinceMs: number, row: number): number {
     let low = 0;
-    let high = block.length / SLOT_BYTES;
+    let high = block.length / ROW_BYTES;
     while (low < high) {
       const mid = (low + high) >> 1;
-      if (this.#isBefore(slotAt(block, mid), insideSinceMs, imei, false)) low = mid + 1;
+      if (this.#isBefore(rowAt(block, mid), insideSinceMs, row, false)) low = mid + 1;
       else high = mid;
     }
     return low;
   }
 
-  #isBefore(slot: number, insideSinceMs: number, imei: string, orEqual: boolean): boolean {
-    const device = this.#deviceAt(slot);
-    const stays = reader.open(device.stays);
+  #isBefore(row: number, insideSinceMs: number, other: number, orEqual: boolean): boolean {
+    const stays = reader.open(this.#columns.stays(row));
     const sinceMs = stays.insideSinceMs(stays.indexOf(this.#areaId));
     if (sinceMs !== insideSinceMs) return sinceMs < insideSinceMs;
-    return device.fields.imei < imei || (orEqual && device.fields.imei === imei);
+    const order = this.#columns.compare(row, other);
+    return order < 0 || (orEqual && order === 0);
   }
 }
 
 /** One for all, since each use ends before the next begins; so with the bytes of a block that is made. */
 const reader = new StayReader();
-const bytes = Buffer.alloc((BLOCK_MAX + 1) * SLOT_BYTES);
+const bytes = Buffer.alloc((BLOCK_MAX + 1) * ROW_BYTES);
 
-function slotAt(block: string, n: number): number {
+function rowAt(block: string, n: number): number {
   let slot = 0;
-  for (let at = n * SLOT_BYTES; at < (n + 1) * SLOT_BYTES; at++) slot = slot * 256 + block.charCodeAt(at);
+  for (let at = n * ROW_BYTES; at < (n + 1) * ROW_BYTES; at++) slot = slot * 256 + block.charCodeAt(at);
   return slot;
 }
 
@@ -264,7 +265,7 @@ function itself(occupant: Occupant): Occupant {
 function bySince(a: Occupant, b: Occupant): number {
   const apartMs = a.insideSinceMs - b.insideSinceMs;
   if (apartMs !== 0) return apartMs;
-  const { imei } = a.device.fields;
-  const other = b.device.fields.imei;
+  const { imei } = a.device;
+  const other = b.device.imei;
   return imei < other ? -1 : imei === other ? 0 : 1;
 }

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ChangeOrder } from '../../../src/devices/changes/changeOrder.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
+import { SlotColumns } from '../../support/slotColumns.ts';
 
 interface Entry {
   readonly id: number;
@@ -52,7 +54,7 @@ describe('the order of changes', () => {
           { maxLength: 5 },
         ),
         (steps, pages) => {
-          const order = new ChangeOrder((slot) => SLOTS - slot);
+          const order = new ChangeOrder(new SlotColumns(SLOTS, { idOf: (slot) => SLOTS - slot }));
           const naive = new NaiveOrder();
           const put = (slot: number, moved: number, edited: number) => {
             order.put(slot, moved, edited);
@@ -64,7 +66,7 @@ describe('the order of changes', () => {
             else if (kind === 'edit') put(slot, present?.moved ?? 0, xid);
             else if (kind === 'many')
               for (let n = 0; n < SLOTS; n += 1 + (slot % 3)) put(n, xid + (n % 7), 0);
-            else if (kind === 'sort') order.sort();
+            else if (kind === 'sort') inOneGo(order.fill([]));
             else {
               order.remove(slot);
               naive.entries.delete(slot);
@@ -84,7 +86,7 @@ describe('the order of changes', () => {
   });
 
   test('keeps few segments where slots come to rest one by one among many that go on', () => {
-    const order = new ChangeOrder((slot) => slot);
+    const order = new ChangeOrder(new SlotColumns(20_000));
     let xid = 0;
     for (let slot = 0; slot < 20_000; slot++) order.put(slot, ++xid, 0);
     for (let resting = 0; resting < 2_000; resting++) {
@@ -99,7 +101,7 @@ describe('the order of changes', () => {
   });
 
   test('a page of what changed last does not look at what did not', () => {
-    const order = new ChangeOrder((slot) => slot);
+    const order = new ChangeOrder(new SlotColumns(100_000));
     for (let slot = 0; slot < 100_000; slot++) order.put(slot, 1 + Math.floor(slot / 100), 0);
     let looked = 0;
     const isWanted = () => ++looked > 0;
@@ -115,7 +117,7 @@ describe('the order of changes', () => {
     );
     fc.assert(
       fc.property(changes, fc.nat(79), (steps, seenCount) => {
-        const order = new ChangeOrder((slot) => slot);
+        const order = new ChangeOrder(new SlotColumns(41));
         const naive = new Map<number, { moved: number; edited: number }>();
         // A database hands out transactions in order; those of a load come in any.
         const loaded = steps.slice(0, seenCount);

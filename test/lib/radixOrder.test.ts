@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { radixOrder } from '../../src/lib/radixOrder.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+
+test('keys come in their order, and equal ones as they came, however many there are', () => {
+  const key = fc.oneof(fc.nat(9), fc.nat(), fc.maxSafeNat());
+  const size = fc.constantFrom(0, 1, 40, 3_000, 40_000);
+  fc.assert(
+    fc.property(size, fc.array(key, { minLength: 1, maxLength: 300 }), fc.nat(), (size, some, step) => {
+      // Long lists repeat what there is, mostly with differences between.
+      const keys = Float64Array.from({ length: size }, (_, n) => {
+        const key = some[n % some.length] as number;
+        return n % 3 === 0 ? key : Math.floor(key / 2) + (n % (1 + (step % 1_000)));
+      });
+      const expected = [...keys.keys()].sort((a, b) => (keys[a] as number) - (keys[b] as number) || a - b);
+      assert.deepEqual([...inOneGo(radixOrder(keys))], expected);
+    }),
+    { seed: 5, numRuns: 30 },
+  );
+});
