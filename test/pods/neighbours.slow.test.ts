@@ -14,7 +14,7 @@ import { IS_TORTURE } from '../support/torture.ts';
 
 const SHORT_TIMES: Times = { calmMs: 200, duringMs: 100, limitMs: 2_000 };
 const TORTURE_TIMES: Times = { calmMs: 2_000, duringMs: 8_000, limitMs: 180_000 };
-const SHORT_ATTACKS = 4;
+const SHORT_ATTACKS = 2;
 const PAIRS = 8;
 const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { childEnv } from '../support/childEnv.ts';
-import type { Client, KilledOutcome, Moment } from '../support/postgres/killedBackend.ts';
+import type { KilledOutcome, Moment } from '../support/postgres/killedBackend.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
@@ -32,13 +32,10 @@ interface Ended {
   readonly things: readonly number[];
 }
 
-async function killBackend(client: Client, moment: Moment): Promise<Ended> {
+async function killBackend(moment: Moment): Promise<Ended> {
   const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((resolve) => {
-    execFile(
-      process.execPath,
-      [SCRIPT, url, client, moment],
-      { env: childEnv({}) },
-      (_error, stdout, stderr) => resolve({ stdout, stderr }),
+    execFile(process.execPath, [SCRIPT, url, moment], { env: childEnv({}) }, (_error, stdout, stderr) =>
+      resolve({ stdout, stderr }),
     );
   });
   const rows = await sql<{ id: number }[]>`select id from thing order by id`;
@@ -46,38 +43,22 @@ async function killBackend(client: Client, moment: Moment): Promise<Ended> {
   return { outcome, stderr, things: rows.map(({ id }) => id) };
 }
 
-describe('our client, when Postgres ends its backend', () => {
-  const moments: readonly (readonly [moment: Moment, work: RegExp, things: readonly number[]])[] = [
-    ['in a query', /^(57P01|CONNECTION_LOST)$/, []],
-    ['in a transaction', /^(57P01|CONNECTION_LOST)$/, []],
-    ['in one of two transactions', /^(57P01|CONNECTION_LOST), committed$/, [11, 12]],
-  ];
-  for (const [moment, work, things] of moments) {
-    test(`${moment}: rejects it, commits nothing of it, and answers the next statement`, async () => {
-      const ended = await killBackend('ours', moment);
-      assert.match(ended.outcome?.work ?? ended.stderr, work);
-      assert.equal(ended.outcome?.next, '1');
-      assert.deepEqual(ended.things, things);
-    });
-  }
-});
-
-// Why `postgres` is not used. A version that fails these tests is worth another look.
+// Why `postgres` is not used; ours is tested in sql.slow.test.ts. A version that fails these tests is worth another look.
 describe('postgres 3.4.9, when Postgres ends its backend', () => {
   const skip = IS_TORTURE ? false : 'npm run torture does it';
 
   test('in a transaction: ends the process', { skip }, async () => {
     // Not where it reconnects first, so it may take some attempts.
-    let ended = await killBackend('postgres', 'in a transaction');
+    let ended = await killBackend('in a transaction');
     for (let n = 1; n < ATTEMPTS_MAX && ended.outcome !== null; n++) {
-      ended = await killBackend('postgres', 'in a transaction');
+      ended = await killBackend('in a transaction');
     }
     assert.equal(ended.outcome, null);
     assert.match(ended.stderr, /TypeError: Cannot read properties of null \(reading 'write'\)/);
   });
 
   test('in one of two transactions: runs the rest of it inside the other', async () => {
-    const ended = await killBackend('postgres', 'in one of two transactions');
+    const ended = await killBackend('in one of two transactions');
     assert.equal(ended.outcome?.work, 'CONNECTION_CLOSED, committed');
     assert.deepEqual(ended.things, [2, 11, 12]);
   });
@@ -85,7 +66,7 @@ describe('postgres 3.4.9, when Postgres ends its backend', () => {
   test('in a query: rejects the query, and the next statement with the error of the lost session', {
     skip,
   }, async () => {
-    const ended = await killBackend('postgres', 'in a query');
+    const ended = await killBackend('in a query');
     assert.match(ended.outcome?.work ?? '', /^(?:CONNECTION_CLOSED|ECONNRESET)$/);
     assert.equal(ended.outcome?.next, '57P01');
   });

@@ -7,6 +7,7 @@ import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../support/ports.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
+import { runs } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 let url: string;
@@ -71,7 +72,7 @@ describe('a connection is lost in the middle of a transaction', () => {
   ];
   for (const [name, work] of losses) {
     test(`${name}: it is refused as unavailable, nothing of it stays, and the pool goes on`, async () => {
-      for (let round = 0; round < 4; round++) {
+      for (let round = 0; round < runs(2); round++) {
         await assert.rejects(
           sql.begin(async (tx) => {
             await tx`insert into thing values (1)`;
@@ -84,6 +85,25 @@ describe('a connection is lost in the middle of a transaction', () => {
       }
     });
   }
+
+  test('while another one waits for its connection: nothing of it runs inside that one', async (t) => {
+    const one = openSql(url, { maxConnections: 1, name: 'test one' });
+    t.after(() => one.end());
+    const lost = one.begin(async (tx) => {
+      await tx`insert into thing values (1)`;
+      const pid = await backendOf(tx);
+      await cut(pid);
+      await waitFor(() => isGone(pid));
+      await tx`insert into thing values (2)`;
+    });
+    const next = one.begin(async (tx) => {
+      for (const id of [11, 12]) await tx`insert into thing values (${id}::int)`;
+    });
+    await assert.rejects(lost, isUnavailable);
+    await next;
+    assert.deepEqual(await things(), [11, 12]);
+    await other`delete from thing`;
+  });
 
   test('in the very moment in which it is made: it is refused as unavailable', async (t) => {
     const port = await serveFarewells(t);

@@ -37,6 +37,7 @@ export interface TestPod {
 
 export interface TestPodOptions {
   readonly limits?: RateLimits;
+  /** For pods that belong together. */
   readonly namespace?: string;
   readonly catchUp?: () => Promise<void>;
   readonly onCatchUpFailed?: (error: unknown) => void;
@@ -44,7 +45,12 @@ export interface TestPodOptions {
   readonly deadlineMs?: number;
 }
 
-/** A connected pod whose memory has caught up. It is disconnected after the test. */
+let pods = 0;
+
+/**
+ * A connected pod whose memory has caught up. It is disconnected after the test. Unless a namespace is given it has one of
+ * its own, so that pods of different tests may share a Redis.
+ */
 export async function startPod(t: TestContext, url: string, options: TestPodOptions = {}): Promise<TestPod> {
   const redis = connectRedis(url, SILENT);
   t.after(() => redis.disconnect());
@@ -55,7 +61,7 @@ export async function startPod(t: TestContext, url: string, options: TestPodOpti
     deadlineMs: options.deadlineMs ?? patienceMs(PATIENT_MS),
     restMs: REST_MS,
   });
-  const names = redisKeys(options.namespace ?? 'test');
+  const names = redisKeys(options.namespace ?? `test${++pods}`);
   const limiter = new RedisRateLimiter(port, names, {
     limits: options.limits ?? LIMITS,
     catchUp: options.catchUp ?? (async () => {}),

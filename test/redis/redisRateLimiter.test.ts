@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { LimitVerdict, RateLimiter, RateLimits } from '../../src/redis/rateLimiter.ts';
-import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { sharedRedis, skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { runs } from '../support/torture.ts';
 import { answers, asks, eventually, HASTY_MS, LIMITS, startPod, type TestPod } from './pod.ts';
 import { RateLimiterModel, SMALL_LIMITS, steps } from './rateLimiterModel.ts';
@@ -24,9 +24,9 @@ const check = async (limiter: RateLimiter, request: Parameters<typeof asks>[0]):
   answers(limiter.check(asks(request), NOW_MS));
 
 describe('the rate limiter in Redis', { skip }, () => {
+  const redis = sharedRedis();
   test('answers any sequence of calls as the plain model does', async (t) => {
-    const { url } = await startRedis(t);
-    const pods = await Promise.all(SMALL_LIMITS.map((limits) => startPod(t, url, { limits })));
+    const pods = await Promise.all(SMALL_LIMITS.map((limits) => startPod(t, redis.url, { limits })));
     await fc.assert(
       fc.asyncProperty(fc.nat(pods.length - 1), steps(0), fc.boolean(), async (which, sequence, atOnce) => {
         const pod = pods[which] as TestPod;
@@ -44,8 +44,7 @@ describe('the rate limiter in Redis', { skip }, () => {
   });
 
   test('lets exactly the limit through when three pods ask at once', async (t) => {
-    const { url } = await startRedis(t);
-    const pods = await Promise.all([1, 2, 3].map(() => startPod(t, url)));
+    const pods = await Promise.all([1, 2, 3].map(() => startPod(t, redis.url, { namespace: 'three' })));
     const all = async (requests: number, request: (i: number) => Parameters<typeof asks>[0]) =>
       Promise.all(
         Array.from({ length: requests }, (_, i) => check((pods[i % 3] as TestPod).limiter, request(i))),
@@ -70,8 +69,7 @@ describe('the rate limiter in Redis', { skip }, () => {
   });
 
   test('starts a window with its first call, and no later call or refund makes it longer', async (t) => {
-    const { url } = await startRedis(t);
-    const pod = await startPod(t, url);
+    const pod = await startPod(t, redis.url);
     const names = [pod.names.ipMinute(ALICE), pod.names.keyMinute(1), pod.names.keyHour(1)];
     await check(pod.limiter, { ip: ALICE, keyId: 1 });
     for (const [i, lengthMs] of [60_000, 60_000, 3_600_000].entries()) {
@@ -90,10 +88,9 @@ describe('the rate limiter in Redis', { skip }, () => {
   });
 
   test('keeps deployments apart that share one Redis', async (t) => {
-    const { url } = await startRedis(t);
     const limits = { ...LIMITS, ipMinute: 1 };
-    const one = await startPod(t, url, { limits, namespace: 'one' });
-    const two = await startPod(t, url, { limits, namespace: 'two' });
+    const one = await startPod(t, redis.url, { limits, namespace: 'one' });
+    const two = await startPod(t, redis.url, { limits, namespace: 'two' });
     assert.deepEqual(await check(one.limiter, { ip: ALICE }), { kind: 'pass' });
     assert.deepEqual(await check(two.limiter, { ip: ALICE }), { kind: 'pass' });
     await one.versions.confirm(1, 9);
@@ -102,17 +99,18 @@ describe('the rate limiter in Redis', { skip }, () => {
 });
 
 describe('versions of worlds', { skip }, () => {
+  const redis = sharedRedis();
   const worlds = { worldIds: [1, 2], versions: [5, 7] };
 
   test('pass while memory holds what Redis knows, or more', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url);
+    const pod = await startPod(t, redis.url);
     await pod.versions.confirm(1, 5);
     await pod.versions.confirm(2, 6);
     assert.deepEqual(await check(pod.limiter, { ip: ALICE, keyId: 1, ...worlds }), { kind: 'pass' });
   });
 
   test('are stale when one is newer: the address is charged and the key is not', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url);
+    const pod = await startPod(t, redis.url);
     await pod.versions.confirm(1, 5);
     await pod.versions.publish(2, 8);
     assert.deepEqual(await check(pod.limiter, { ip: ALICE, keyId: 1, ...worlds }), {
@@ -129,13 +127,13 @@ describe('versions of worlds', { skip }, () => {
   });
 
   test('are not looked at in a verified request, so a call can always be finished', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url);
+    const pod = await startPod(t, redis.url);
     await pod.versions.publish(1, 99);
     assert.deepEqual(await check(pod.limiter, { keyId: 1, ...worlds, verified: true }), { kind: 'pass' });
   });
 
   test('come after the address limit, and a call refused by it leaves no ticket', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url, { limits: { ...LIMITS, ipMinute: 1 } });
+    const pod = await startPod(t, redis.url, { limits: { ...LIMITS, ipMinute: 1 } });
     await check(pod.limiter, { ip: ALICE });
     const rejected = await check(pod.limiter, { ip: ALICE, keyId: 1, ...worlds });
     assert.deepEqual(rejected, { kind: 'limited', limit: 'ip_minute' });
@@ -143,7 +141,7 @@ describe('versions of worlds', { skip }, () => {
   });
 
   test('come before the key limits, even full ones', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url, { limits: { ...LIMITS, keyMinute: 1 } });
+    const pod = await startPod(t, redis.url, { limits: { ...LIMITS, keyMinute: 1 } });
     await check(pod.limiter, { keyId: 1 });
     assert.equal((await check(pod.limiter, { ip: ALICE, keyId: 1, ...worlds })).kind, 'stale');
     const again = { keyId: 1, refundIp: ALICE, ...worlds, verified: true };
@@ -152,7 +150,7 @@ describe('versions of worlds', { skip }, () => {
   });
 
   test('that are missing are stale until a reader gives them back with its ticket', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url);
+    const pod = await startPod(t, redis.url);
     await pod.versions.confirm(2, 7);
     const verdict = await check(pod.limiter, { ip: ALICE, keyId: 1, ...worlds });
     assert.ok(verdict.kind === 'stale' && verdict.worlds.length === 1);
@@ -168,7 +166,7 @@ describe('versions of worlds', { skip }, () => {
   });
 
   test('survive FLUSHALL in the middle of a call, and a ticket from before it is worth nothing', async (t) => {
-    const pod = await startPod(t, (await startRedis(t)).url);
+    const pod = await startPod(t, redis.url);
     const ticketOf = (verdict: LimitVerdict): string => {
       assert.ok(verdict.kind === 'stale' && verdict.worlds[0]?.state === 'missing');
       return verdict.worlds[0].ticket;
@@ -193,11 +191,11 @@ describe('versions of worlds', { skip }, () => {
 });
 
 describe('after a new connection', { skip }, () => {
+  const redis = sharedRedis();
   test('versions count as unverified until memory has caught up', async (t) => {
-    const { url } = await startRedis(t);
     let finish = (): void => {};
     let asked = 0;
-    const pod = await startPod(t, url, {
+    const pod = await startPod(t, redis.url, {
       catchUp: () => {
         asked++;
         return new Promise<void>((resolve) => {
@@ -228,11 +226,10 @@ describe('after a new connection', { skip }, () => {
   });
 
   test('a catching up that fails is reported, and the next call asks again', async (t) => {
-    const { url } = await startRedis(t);
     const failure = new Error('no Postgres');
     const failures: unknown[] = [];
     let works = false;
-    const pod = await startPod(t, url, {
+    const pod = await startPod(t, redis.url, {
       catchUp: async () => {
         if (!works) throw failure;
       },

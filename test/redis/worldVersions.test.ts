@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
-import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { sharedRedis, skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, HASTY_MS, startPod, type TestPod } from './pod.ts';
 
 const skip = skipWithoutRedis();
 
 describe('a version in Redis', { skip }, () => {
-  const start = async (t: TestContext): Promise<TestPod> => startPod(t, (await startRedis(t)).url);
+  const redis = sharedRedis();
+  const start = (t: TestContext): Promise<TestPod> => startPod(t, redis.url);
   const look = async ({ redis, names }: TestPod): Promise<[string | null, number]> => {
     const name = names.world(1);
     const leftMs = await redis.pttl(name);

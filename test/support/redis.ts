@@ -7,6 +7,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnWatched, type Watched } from '../../src/postgres/embedded/watchdog.ts';
 import { patienceMs } from './patience.ts';
+import { started } from './started.ts';
 
 const READY_LIMIT_MS = patienceMs(10_000);
 const POLL_MS = 20;
@@ -63,6 +64,13 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
     resume: () => server.kill('SIGCONT'),
   };
 }
+
+/** One for the tests of the suite that calls this, which do it no harm. */
+export const sharedRedis = (): TestRedis =>
+  started(
+    () => startRedis(),
+    ({ stop }) => stop(),
+  );
 
 async function launch(program: string, port: number, folder: string): Promise<Watched> {
   const logPath = join(folder, 'redis.log');

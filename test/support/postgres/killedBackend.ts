@@ -1,8 +1,8 @@
 import postgres from 'postgres';
-import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 import { waitFor } from '../waitFor.ts';
 
-/** What happens to a client whose backend is ended with pg_terminate_backend. */
+/** What happens to a client of the package `postgres` whose backend is ended with pg_terminate_backend. */
 export interface KilledOutcome {
   /** The work: what it gave, or the code of its error. */
   readonly work: string;
@@ -10,24 +10,15 @@ export interface KilledOutcome {
   readonly next: string;
 }
 
-export type Client = 'postgres' | 'ours';
 export type Moment = 'in a query' | 'in a transaction' | 'in one of two transactions';
 
 type Row = Readonly<Record<string, unknown>>;
 type Ask = (strings: TemplateStringsArray, ...values: number[]) => PromiseLike<readonly Row[]>;
 
-/** What both clients can do, on one connection. */
-interface Killed {
-  readonly ask: Ask;
-  begin(work: (ask: Ask) => Promise<unknown>): Promise<unknown>;
-  /** Waits until the client has noticed that its connection is closed; ours does when it is asked next. */
-  noticed(): Promise<void>;
-}
-
-// A process of its own, since it may end: node killedBackend.ts <url> <client> <moment> prints a KilledOutcome.
-const [url, client, moment] = process.argv.slice(2) as [string, Client, Moment];
+// A process of its own, since it may end: node killedBackend.ts <url> <moment> prints a KilledOutcome.
+const [url, moment] = process.argv.slice(2) as [string, Moment];
 const other = openSql(url, { maxConnections: 1, name: 'other' });
-const killed = client === 'postgres' ? openPostgres() : openOurs();
+const killed = openPostgres();
 const acts: Readonly<Record<Moment, () => Promise<unknown>>> = {
   'in a query': actInQuery,
   'in a transaction': actInTransaction,
@@ -38,22 +29,16 @@ const next = await outcomeOf(async () => (await killed.ask`select 1 as one`)[0]?
 console.log(JSON.stringify({ work, next } satisfies KilledOutcome));
 process.exit();
 
-function openPostgres(): Killed {
+/** One connection. */
+function openPostgres() {
   const closed = Promise.withResolvers<void>();
   const sql = postgres(url, { max: 1, onnotice: () => undefined, onclose: () => closed.resolve() });
+  const ask: Ask = (strings, ...values) => sql<Row[]>(strings, ...values);
   return {
-    ask: (strings, ...values) => sql<Row[]>(strings, ...values),
-    begin: (work) => sql.begin((tx) => work((strings, ...values) => tx<Row[]>(strings, ...values))),
+    ask,
+    begin: (work: (ask: Ask) => Promise<unknown>) =>
+      sql.begin((tx) => work((strings, ...values) => tx<Row[]>(strings, ...values))),
     noticed: () => closed.promise,
-  };
-}
-
-function openOurs(): Killed {
-  const sql: Sql = openSql(url, { maxConnections: 1, name: 'killed' });
-  return {
-    ask: (strings, ...values) => sql<Row[]>(strings, ...values),
-    begin: (work) => sql.begin((tx) => work((strings, ...values) => tx<Row[]>(strings, ...values))),
-    noticed: async () => undefined,
   };
 }
 
@@ -80,8 +65,7 @@ async function actInTwo(): Promise<string> {
       await ask`insert into thing values (1)`;
       await kill(await backendOf(ask));
       await killed.noticed();
-      // Our client keeps the connection of a transaction until its end, so the second cannot begin yet.
-      if (client === 'postgres') await secondBegan.promise;
+      await secondBegan.promise;
       await ask`insert into thing values (2)`;
     })
     .finally(() => firstWentOn.resolve());
