@@ -20,6 +20,7 @@ interface ConsolePage {
 
 /** By the JSON of the tiles: pods in one process may have different ones. */
 const madeBefore = new Map<string, Promise<ConsolePage>>();
+let filesRead: Promise<ConsoleFiles> | null = null;
 
 /**
  * GET /console and the files that the page loads. No key is needed: the page logs in. Everything is read once in a
@@ -44,7 +45,8 @@ function consolePage({ consoleTiles, log }: ConsolePorts): Promise<ConsolePage> 
   const before = madeBefore.get(name);
   if (before !== undefined) return before;
   const onError = (err: unknown): void => log.error({ err }, 'the tiles of CONSOLE_TILES cannot be read');
-  const made = Promise.all([readConsoleFiles(), readPageTiles(consoleTiles, onError)]).then(makePage);
+  filesRead ??= readConsoleFiles();
+  const made = Promise.all([filesRead, readPageTiles(consoleTiles, onError)]).then(makePage);
   madeBefore.set(name, made);
   return made;
 }
