@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { BrowserContext, Page, Route } from 'playwright-core';
 import { focused, focusedName } from '../support/console/focused.ts';
-import { openConsole, POD_ENV } from '../support/console/openedConsole.ts';
-import { BUS, OWNER, VAN } from '../support/console/servedConsole.ts';
+import { BUS, OWNER, openConsole, POD_ENV, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
 import { visitConsole } from '../support/console/visitor.ts';
 import { callApi, logIn, PASSWORD } from '../support/http/application.ts';
@@ -12,13 +12,18 @@ import { startPod } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const FAR = { latitude: 40, longitude: 10 };
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const LIMIT = 'rate limit exceeded: 1000 requests per key per hour';
+/** More than a browser opens connections to a host, which are fewer than a session may have streams. */
+const TABS = 7;
 const DEVICES = { [VAN]: ['--name', 'Van 12', '--plate', 'GA 731 KL'], [BUS]: ['--name', 'Bus 3'] };
 
 describe('the console in a browser', { skip: withoutBrowser() }, () => {
   const opened = openConsole(DEVICES);
 
-  test('loads from here alone, says what is wrong with a login, and forgets a session with its logout', async (t) => {
-    const { page, complaints, logIn: enter } = await opened.visit(t);
+  test('loads from here alone, says what is wrong with a login, and forgets a session with its logout', async () => {
+    const { page, complaints, logIn: enter } = await opened.visitAgain();
     assert.deepEqual(complaints, []);
     await page.getByLabel('E-mail').fill(OWNER);
     await page.getByLabel('Password').fill('wrong');
@@ -35,9 +40,61 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('shows devices as they move, finds them, and shows an entry as it happens, who is inside, and why', async (t) => {
+  test('a browser that cannot draw the map has the lists, and a silent vehicle is offline there after ten minutes', async (t) => {
     await opened.send(VAN, FAR);
     const { page, complaints, logIn: enter, show } = await opened.visit(t);
+    await page.clock.install();
+    await enter(OWNER);
+    await page.getByText('This browser cannot draw the map').waitFor();
+    await page.getByLabel('Search').fill('van');
+    await page.getByRole('button', { name: 'Van 12' }).click();
+    await page.getByLabel('Chosen: Van 12').waitFor();
+    await show('Devices');
+    await page.getByText('2 of 2 devices').waitFor();
+    await opened.send(BUS, FAR, Date.now() - 10 * MINUTE_MS + 11_000);
+    const row = page.getByRole('row', { name: 'Bus 3' });
+    await row.getByText('moving').waitFor();
+    await page.clock.fastForward(13_000);
+    await row.getByText('offline').waitFor();
+    await page.getByRole('row', { name: 'Van 12' }).getByText('moving').waitFor();
+    assert.deepEqual(complaints, []);
+  });
+
+  test('what a limit refuses is said and asked for again: earlier events, and the stream, which is not "lost"', async (t) => {
+    const { page, logIn: enter, show } = await opened.visit(t);
+    await page.clock.install();
+    const asked = Promise.withResolvers<Route>();
+    await page.route('**/api/v1/events?*', (route) => asked.resolve(route));
+    await enter(OWNER);
+    await show('Events');
+    await page.getByText('Loading…').waitFor();
+    assert.equal(await page.getByText('Nothing has happened yet').count(), 0, 'nobody knows yet');
+    await refuse(await asked.promise);
+    await page.getByText(`Earlier events could not be read: ${LIMIT}. They`).waitFor();
+    assert.equal(await page.getByText('Nothing has happened yet').count(), 0);
+    await page.unroute('**/api/v1/events?*');
+    await page.clock.fastForward(21_000);
+    await page.getByText('Nothing has happened yet').waitFor();
+
+    await page.route('**/api/v1/stream*', refuse);
+    await page.reload();
+    const inAnHour = (await page.evaluate('new Date(Date.now() + 3_600_000).toLocaleTimeString()')) as string;
+    const said = page.getByText(`Not live: ${LIMIT}, until `);
+    await said.waitFor();
+    const [, until = '', again = ''] =
+      /until (.*) at the latest\. Next try at (.*)\./.exec((await said.textContent()) ?? '') ?? [];
+    assert.ok(secondsBetween(inAnHour, until) <= 20, `${until} is about ${inAnHour}`);
+    await page.clock.fastForward(21_000);
+    await page.getByText(`Next try at ${again}.`).waitFor({ state: 'detached' });
+    assert.ok((await said.textContent())?.includes(`until ${until} at the latest`), 'still the same window');
+    await page.unroute('**/api/v1/stream*');
+    await page.clock.fastForward(21_000);
+    await page.getByText('Live', { exact: true }).waitFor();
+  });
+
+  test('shows devices as they move, finds them, and shows an entry as it happens, who is inside, and why', async () => {
+    await opened.send(VAN, FAR);
+    const { page, complaints, logIn: enter, show } = await opened.visitAgain();
     await enter(OWNER);
     await show('Devices');
     const rows = page.locator('tbody tr');
@@ -80,8 +137,8 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('Live', { exact: true }).waitFor();
   });
 
-  test('the keyboard alone leads from the login over a new area to the logout', async (t) => {
-    const { page, complaints } = await opened.visit(t);
+  test('the keyboard alone leads from the login over a new area to the logout', async () => {
+    const { page, complaints } = await opened.visitAgain();
     const tabTo = async (name: string, key = 'Tab'): Promise<void> => {
       for (let presses = 0; presses < 60; presses++) {
         await page.keyboard.press(key);
@@ -113,8 +170,8 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('every view fits a telephone in the dark and a wide screen in the light, and axe finds nothing wrong', async (t) => {
-    const { page, complaints, logIn: enter, show } = await opened.visit(t);
+  test('every view fits a telephone in the dark and a wide screen in the light, and axe finds nothing wrong', async () => {
+    const { page, complaints, logIn: enter, show } = await opened.visitAgain();
     const looksRight = async (view: string): Promise<void> => {
       for (const [colorScheme, width, color] of [
         ['dark', 360, 'rgb(22, 24, 27)'],
@@ -126,7 +183,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
           '[document.scrollingElement.scrollWidth, getComputedStyle(document.documentElement).backgroundColor]',
         );
         assert.deepEqual(seen, [width, color], view);
-        assert.deepEqual(await violationsIn(page), [], `${view}, ${colorScheme}`);
+        // Nothing but colours depends on the scheme.
+        const rules = colorScheme === 'dark' ? undefined : ['color-contrast'];
+        assert.deepEqual(await violationsIn(page, rules), [], `${view}, ${colorScheme}`);
       }
     };
     await looksRight('Login');
@@ -142,4 +201,113 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     }
     assert.deepEqual(complaints, []);
   });
+
+  test('more tabs of a session than a browser opens connections are live, and stay so when tabs close', async (t) => {
+    const token = await logIn(opened.pod, OWNER);
+    const context = await opened.browser.newContext();
+    t.after(() => context.close());
+    await context.addInitScript(`sessionStorage.setItem('fleet-session', '${token}')`);
+    const pages: Page[] = [];
+    for (let n = 1; n < TABS; n++) pages.push(await tab(context));
+    const last = await tab(context);
+    await seesMoves(last, 40.11111);
+    await pages.shift()?.close(); // it had the stream
+    await seesMoves(last, 40.22222);
+    for (const page of pages) await page.close();
+    await seesMoves(last, 40.33333);
+  });
+
+  const tab = async (context: BrowserContext): Promise<Page> => {
+    const page = await context.newPage();
+    await page.goto(`${opened.pod.api}/console#devices`);
+    await page.getByText('Live', { exact: true }).waitFor();
+    return page;
+  };
+
+  const seesMoves = async (page: Page, latitude: number): Promise<void> => {
+    await opened.send(VAN, { latitude, longitude: 10 });
+    await page.getByText(`${latitude}, 10.00000`).waitFor();
+    await page.getByRole('row', { name: 'Bus 3' }).waitFor();
+  };
+
+  test('a webhook that was made is counted beside it; one that the service has paused says why, and is resumed', async () => {
+    const { page, logIn: enter, show } = await opened.visitAgain();
+    await enter(OWNER);
+    await show('Settings');
+    await page.getByRole('row', { name: /^Webhooks 0 100$/ }).waitFor();
+    await page.route('**/api/v1/webhooks?limit=200', async (route) => {
+      const response = await route.fetch();
+      const { data, meta } = await response.json();
+      const paused = { reason: 'failing', since: '2026-03-02T08:40:00.000Z' };
+      await route.fulfill({
+        response,
+        json: { data: data.map((webhook: object) => ({ ...webhook, paused })), meta },
+      });
+    });
+    const form = page.getByRole('form', { name: 'New webhook' });
+    await form.getByLabel('URL').fill('https://hooks.example.com/fleet');
+    await form.getByRole('button').click();
+    await page.getByRole('row', { name: /^Webhooks 1 100$/ }).waitFor();
+    await page.getByText('no attempt has succeeded for five days').waitFor();
+    await page.unroute('**/api/v1/webhooks?limit=200');
+    const resumed = page.waitForResponse((response) => response.url().endsWith('/resume'));
+    await page.getByRole('button', { name: 'Resume' }).click();
+    assert.equal((await resumed).status(), 200);
+    await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
+  });
+
+  test('on a telephone the map stays in sight of a new area, which is not made twice when the answer is lost', async () => {
+    const { page, logIn: enter, show } = await opened.visitAgain();
+    await page.setViewportSize({ width: 360, height: 780 });
+    await enter(OWNER);
+    await show('Areas');
+    await page.getByRole('button', { name: 'New area' }).click();
+    const form = page.getByRole('form', { name: 'Area' });
+    for (const field of ['Name', 'Minimum stay']) {
+      await form.getByLabel(field).click();
+      const [map, input] = [
+        await page.locator('.map-pane').boundingBox(),
+        await form.getByLabel(field).boundingBox(),
+      ];
+      assert.ok(map !== null && input !== null);
+      assert.ok(
+        map.y >= -1 && map.y + map.height <= 781 && map.height > 200,
+        `${field}: the map is at ${map.y}`,
+      );
+      assert.ok(input.y >= map.y + map.height - 1, `${field}: the map covers it`);
+    }
+
+    await form.getByLabel('Name').fill('Quay');
+    const ring = [[12, 41], [12.01, 41], [12, 41.01], [12, 41]]; // biome-ignore format: one line
+    const hole = [[12.001, 41.001], [12.002, 41.001], [12.001, 41.002], [12.001, 41.001]]; // biome-ignore format: one line
+    await form.getByLabel('or GeoJSON').fill(JSON.stringify({ type: 'Polygon', coordinates: [ring, hole] }));
+    await form.getByText('The holes of this polygon are left out').waitFor();
+    await page.route(isList, async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.getByText('The service cannot be reached').waitFor();
+    await page.unroute(isList);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Quay is saved.').waitFor();
+    const token = await logIn(opened.pod, OWNER);
+    const { data } = (await callApi(opened.pod, 'GET', '/v1/areas', { token })).body;
+    assert.equal(data.filter(({ name }: { name: string }) => name === 'Quay').length, 1);
+  });
 });
+
+const isList = (url: URL): boolean => url.pathname === '/api/v1/areas';
+
+const refuse = (route: Route): Promise<void> =>
+  route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: LIMIT } } });
+
+/** Between two times of a day, as the browser writes them. */
+function secondsBetween(a: string, b: string): number {
+  const ms = Math.abs(dayMs(a) - dayMs(b));
+  return Math.min(ms, DAY_MS - ms) / 1_000;
+}
+
+function dayMs(time: string): number {
+  return Date.parse(`2026-01-01 ${time.replaceAll(/\s/g, ' ')}`);
+}

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { before, describe, type TestContext, test } from 'node:test';
 import type { BrowserContextOptions, Page, Route } from 'playwright-core';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
-import { openConsole } from '../support/console/openedConsole.ts';
-import { BUS, OWNER, VAN } from '../support/console/servedConsole.ts';
+import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
 import { type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { callApi, logIn } from '../support/http/application.ts';
@@ -188,7 +188,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   });
 
   test('draws the draft of an area, and the pointer changes it', async (t) => {
-    const { page, complaints } = await enter(t, { viewport: { width: 1_280, height: 720 } });
+    const { page, complaints } = await enter(t);
     const draft = (run: string) =>
       page.evaluate(`import('/console/areaDraft.ts').then((draft) => { ${run} })`);
     const body = () => draft('return draft.areaDraft.value.body') as Promise<AreaBody>;
@@ -202,28 +202,28 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       await page.mouse.up();
     };
     await draft('draft.beginDraft()');
-    await page.mouse.click(...at(300, 300));
+    await page.mouse.click(...at(150, 100));
     await waitFor(async () => (await body()).center !== null);
     const { center, radius_m } = await body();
-    const metrePx = 200 / (40_075_017 / (512 * 2 ** 12));
-    await drag(at(300 + metrePx, 300), at(400, 300));
+    const radiusPx = 200 / (40_075_017 / (512 * 2 ** 12));
+    await drag(at(150 + radiusPx, 100), at(250, 100));
     const rim = (await body()).radius_m as number;
-    assert.ok(radius_m === 200 && Math.abs(rim - 100 / (metrePx / 200)) < 25, `${rim} m`);
-    await drag(at(300, 300), at(300, 350));
+    assert.ok(radius_m === 200 && Math.abs(rim - 100 / (radiusPx / 200)) < 25, `${rim} m`);
+    await drag(at(150, 100), at(150, 130));
     const moved = await body();
     assert.ok((moved.center?.lat ?? 0) < (center?.lat ?? 0) && moved.radius_m === rim);
     assert.ok(Math.abs((moved.center?.lng ?? 0) - (center?.lng ?? 0)) < 1e-6);
     await draft("draft.changeDraft({ type: 'polygon' })");
     for (const [x, y] of [
-      [200, 200],
-      [700, 200],
-      [700, 400],
+      [100, 80],
+      [350, 80],
+      [350, 180],
     ] as const) {
       await page.mouse.click(...at(x, y));
       await new Promise((resolve) => setTimeout(resolve, 400)); // not a double click
     }
     const { points } = await body();
-    await drag(at(700, 200), at(720, 220));
+    await drag(at(350, 80), at(370, 100));
     const after = (await body()).points;
     assert.deepEqual([points.length, after.length, after[0], after[2]], [3, 3, points[0], points[2]]);
     assert.ok((after[1]?.lat ?? 0) < (points[1]?.lat ?? 0));
@@ -256,7 +256,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('has a style of another host as its base, whose tiles it may fetch', async (t) => {
+  test('has a style of another host as its base, whose tiles it may fetch, and coasts and borders where it does not come', async (t) => {
     const asked = new Set<string>();
     const host = createServer((request, response) => {
       asked.add(request.url ?? '');
@@ -264,8 +264,9 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       response.end(request.url === '/style' ? JSON.stringify(style) : vectorTile('water'));
     }).listen(0, '127.0.0.1');
     t.after(() => host.close());
-    await new Promise((resolve) => host.once('listening', resolve));
-    const origin = `http://127.0.0.1:${(host.address() as { port: number }).port}`;
+    await once(host, 'listening');
+    const address = `127.0.0.1:${(host.address() as { port: number }).port}`;
+    const origin = `http://${address}`;
     const style = {
       version: 8,
       sources: { tiles: { type: 'vector', tiles: [`${origin}/{z}/{x}/{y}`], maxzoom: 0 } },
@@ -278,11 +279,11 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       complaints.filter((line) => !line.startsWith(`asked: ${origin}/`)),
       [],
     );
-  });
 
-  test('has coasts and borders where the style does not come, and the page says so', async (t) => {
-    const { page } = await enterWithTiles(t, 'http://127.0.0.1:9/style');
-    await page.getByText('The base map of 127.0.0.1:9 cannot be loaded.').waitFor();
+    host.close();
+    host.closeAllConnections();
+    await page.reload();
+    await page.getByText(`The base map of ${address} cannot be loaded.`).waitFor();
     await waitFor(async () => (await drawn(page, 'land')) > 0);
   });
 });

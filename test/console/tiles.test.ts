@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
-import { describe, type TestContext, test } from 'node:test';
+import { before, describe, type TestContext, test } from 'node:test';
 import { archiveBytes, MVT, PIXEL, PNG, tileFile, vectorTile } from '../support/console/tileFile.ts';
 import { rawRequest } from '../support/http/http.ts';
 import { startPod } from '../support/pod.ts';
@@ -8,8 +8,12 @@ import { createDatabase } from '../support/postgres/postgres.ts';
 
 const ATTRIBUTION = '<a href="https://example.com/">"Someone" & others</a>';
 
+let url: string;
+before(async () => {
+  ({ url } = await createDatabase());
+});
+
 async function served(t: TestContext, tiles: string) {
-  const { url } = await createDatabase(t);
   const { api } = await startPod(url, { t, env: { ROLES: 'api', CONSOLE_TILES: tiles } });
   const { text, headers } = await rawRequest(api, '/console');
   const [, json = ''] = /<div id="console" data-tiles="([^"]*)">/.exec(text) ?? [];

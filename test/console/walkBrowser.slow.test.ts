@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { createHmac } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Browser } from 'playwright-core';
 import { focused } from '../support/console/focused.ts';
-import { BUS, OWNER, serveConsole, VAN } from '../support/console/servedConsole.ts';
+import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
-import { type Visitor, visitConsole } from '../support/console/visitor.ts';
-import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
-import { request } from '../support/pod.ts';
+import type { Visitor } from '../support/console/visitor.ts';
+import { withoutBrowser } from '../support/http/browser.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { deliveriesIn, startWebhookReceive } from '../support/webhooks/webhookReceive.ts';
+import { startReceiver } from '../support/webhooks/receiver.ts';
+import { webhookEnv } from '../support/webhooks/webhooks.ts';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
@@ -18,24 +18,22 @@ const INSIDE = { latitude: 41.905, longitude: 12.455 };
 const OUTSIDE = { latitude: 41.8, longitude: 12.4 };
 const BOW = '41.9, 12.45\n41.91, 12.46\n41.9, 12.46\n41.91, 12.45';
 const SQUARE = '41.9, 12.45\n41.9, 12.46\n41.91, 12.46\n41.91, 12.45';
-/** What the browser itself reports of refusals and of the killed pod, which are provoked. */
-const PROVOKED = /status of 4(00|22)|net::ERR_/;
+/** What the browser itself reports of refusals, which are provoked. */
+const PROVOKED = /status of 4(00|22)/;
 
 describe('a walk through the console', { skip: withoutBrowser() }, () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser?.close());
+  const opened = openConsole(
+    { [VAN]: ['--name', 'Van 12', '--plate', 'GA 731 KL'], [BUS]: ['--name', 'Bus 3'] },
+    { env: webhookEnv(60_000) },
+  );
+  const send = (imei: string, ms: number, place: object) => opened.send(imei, place, ms);
 
-  test('all that a person does in a day, from login to logout, with the pod killed on the way', async (t) => {
-    const service = await serveConsole(t);
-    const { api, send } = service;
+  test('all that a person does in a day, from login to logout', async (t) => {
     const then = Date.now() - 3 * DAY_MS;
     for (const [index, place] of [OUTSIDE, INSIDE, OUTSIDE].entries())
       await send(VAN, then + index * MINUTE_MS, place);
     await send(BUS, then, OUTSIDE);
-    const visitor = await visitConsole(t, browser, api);
+    const visitor = await opened.visit(t);
     const { page, complaints } = visitor;
     await visitor.logIn(OWNER);
 
@@ -57,8 +55,8 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await page.getByRole('img', { name: /Time line from .*: 1 visit, 1 gap/ }).waitFor();
     assert.deepEqual(await violationsIn(page), [], 'an explanation');
 
-    await useKey(visitor, api);
-    await useWebhook(t, visitor, service);
+    await useKey(visitor);
+    await useWebhook(t, visitor);
     await visitor.show('Events');
     await visitor.show('Settings');
     await page.getByRole('row', { name: /^Areas 1 20 000$/ }).waitFor();
@@ -107,7 +105,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await focused(page, 'Edit the area');
   }
 
-  async function useKey({ page, show }: Visitor, api: string): Promise<void> {
+  async function useKey({ page, show }: Visitor): Promise<void> {
     await show('Settings');
     const form = page.getByRole('form', { name: 'New key' });
     await form.getByLabel('Name').fill('Depot screen');
@@ -120,8 +118,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     const key = (await page.locator('.secret code').textContent()) ?? '';
     const pasted = (await page.getByLabel('How it is used').textContent()) ?? '';
     assert.match((await promisify(execFile)('sh', ['-c', pasted])).stdout, /Van 12/);
-    const get = async (path: string): Promise<number> =>
-      (await request(`${api}/api/v3${path}`, { headers: { 'X-API-Key': key } })).status;
+    const get = async (path: string): Promise<number> => (await opened.pod.get(`/api/v3${path}`, key)).status;
     assert.equal(await get('/events'), 403);
     await page.getByRole('button', { name: 'Change Depot screen' }).click();
     const change = page.getByRole('form', { name: 'Key', exact: true });
@@ -137,16 +134,13 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     assert.equal(await get('/events'), 403);
   }
 
-  async function useWebhook(
-    t: TestContext,
-    { page, complaints }: Visitor,
-    { hook, receiver, dataDir, kill, restart }: Awaited<ReturnType<typeof serveConsole>>,
-  ): Promise<void> {
+  async function useWebhook(t: TestContext, { page }: Visitor): Promise<void> {
+    const receiver = await startReceiver(t);
     const form = page.getByRole('form', { name: 'New webhook' });
     await form.getByLabel('URL').fill('http://127.0.0.1/');
     await form.getByRole('button').click();
     await page.locator('[name="url"][aria-invalid="true"]').waitFor();
-    await form.getByLabel('URL').fill(hook);
+    await form.getByLabel('URL').fill(`${receiver.url}/hook`);
     await form.getByRole('button').click();
     await page.getByText('Its secret:').waitFor();
     await page.getByRole('button', { name: 'Rotate the secret' }).click();
@@ -161,26 +155,21 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
       });
     await test.click();
     await refreshedTo(/delivered/);
-    await receiver.interrupt();
+    receiver.behave([503]);
     await test.click();
-    await refreshedTo(/failed.*1 attempt: /);
+    await refreshedTo(/failed.*1 attempt: http 503/);
     assert.deepEqual(await violationsIn(page), [], 'deliveries');
 
-    const before = complaints.length;
-    kill();
-    await page.getByText('Line lost').waitFor();
-    await restart();
-    await page.getByText('Live', { exact: true }).waitFor();
-    // A pod that starts says so, to whoever is as quick as that.
-    complaints.push(...complaints.splice(before).filter((complaint) => !/status of 503/.test(complaint)));
-
-    const again = startWebhookReceive(t, dataDir, '--port', new URL(hook).port, '--secret', secret ?? '');
-    await again.said(/^receiving at/);
+    receiver.behave([200]);
     await page.getByLabel('Made since').fill(localMinute(Date.now() - 10 * MINUTE_MS));
     await page.getByRole('button', { name: 'Replay all that failed' }).click();
     await page.getByText('1 deliveries are sent again.').waitFor();
     await refreshedTo(/delivered[\s\S]*delivered/);
-    assert.equal(deliveriesIn(again.lines)[0].signature, 'valid');
+    const { headers, body } = receiver.received.at(-1) ?? assert.fail('it was not sent again');
+    const signature = createHmac('sha256', secret ?? '')
+      .update(body)
+      .digest('hex');
+    assert.equal(headers['x-service-signature'], `sha256=${signature}`);
   }
 });
 

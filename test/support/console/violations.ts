@@ -5,9 +5,9 @@ import type { Page } from 'playwright-core';
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-/** What axe-core finds wrong with the page as it is shown now, each with the elements. */
-export async function violationsIn(page: Page): Promise<string[]> {
+/** What axe-core finds wrong with the page as it is shown now, by these of its rules or all, each with the elements. */
+export async function violationsIn(page: Page, runOnly?: readonly string[]): Promise<string[]> {
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
-  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  const { violations } = await page.evaluate<AxeResults>(`axe.run(${JSON.stringify({ runOnly })})`);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
 }

@@ -10,20 +10,22 @@ export interface Visitor {
   readonly complaints: string[];
   logIn(email: string): Promise<void>;
   show(view: string): Promise<void>;
+  /** Back at the login, as in a new tab. */
+  startAnew(): Promise<void>;
 }
 
 /** Small: without a graphics card each pixel of the map costs. */
 const VIEWPORT = { width: 900, height: 560 };
 
-/** Opens the login of the service at `api`; closed after the test. */
+/** Opens the login of the service at `api`; closed after the test, or with the browser. */
 export async function visitConsole(
-  t: TestContext,
+  t: TestContext | null,
   browser: Browser,
   api: string,
   options: BrowserContextOptions = {},
 ): Promise<Visitor> {
   const context = await browser.newContext({ viewport: VIEWPORT, ...options });
-  t.after(() => context.close());
+  t?.after(() => context.close());
   const page = await context.newPage();
   page.setDefaultTimeout(patienceMs(15_000));
   const complaints: string[] = [];
@@ -36,8 +38,11 @@ export async function visitConsole(
   page.on('request', (request) => {
     if (new URL(request.url()).origin !== api) complaints.push(`asked: ${request.url()}`);
   });
-  await page.goto(`${api}/console`);
-  await page.waitForSelector('form');
+  const open = async () => {
+    await page.goto(`${api}/console`);
+    await page.waitForSelector('form');
+  };
+  await open();
   return {
     page,
     complaints,
@@ -46,6 +51,14 @@ export async function visitConsole(
       await page.getByLabel('Password').fill(PASSWORD);
       await page.keyboard.press('Enter');
       await page.getByText('Live', { exact: true }).waitFor();
+    },
+    startAnew: async () => {
+      await page.unrouteAll();
+      await page.emulateMedia({ colorScheme: null });
+      await page.setViewportSize(VIEWPORT);
+      await page.evaluate('sessionStorage.clear()');
+      await open();
+      complaints.length = 0;
     },
     show: (view) => page.getByRole('link', { name: view, exact: true }).click(),
   };

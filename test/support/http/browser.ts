@@ -44,6 +44,7 @@ const DISABLED_FEATURES = [
   'OptimizationHints',
   'PaintHolding',
   'PreconnectToSearch',
+  'SpareRendererForSitePerProcess',
   'Translate',
 ];
 
