@@ -21,7 +21,7 @@ import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { readTraces, type TraceFix } from '../../support/ingest/readTraces.ts';
 import { readRecordings, skipWithoutData } from '../../support/ingest/recordings.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
-import { runs } from '../../support/torture.ts';
+import { IS_TORTURE, runs } from '../../support/torture.ts';
 
 const NULLABLE: readonly ColumnName[] = ['odometersKm', 'receivedAtMs', 'lates'];
 const TIMES: readonly ColumnName[] = ['recordedAtMs', 'receivedAtMs'];
@@ -119,7 +119,7 @@ describe('packed points', () => {
   test('come back with every bit, whatever the columns hold', async () => {
     await fc.assert(
       fc.asyncProperty(anyPoints, async (points) => void assertComesBack(points)),
-      { numRuns: runs(300) },
+      { numRuns: runs(100) },
     );
   });
 
@@ -179,9 +179,11 @@ describe('packed points', () => {
       return bytes / count;
     }
     const START_MS = Date.UTC(2026, 2, 2);
+    /** One in three outside of torture. */
+    const someTraces = async () => (await readTraces(START_MS)).filter((_, n) => IS_TORTURE || n % 3 === 0);
 
     test('whole, with the speed that is derived, in 4.5 bytes a point or less', async () => {
-      const bytes = bytesAPoint(await readTraces(START_MS), (points, trace) => {
+      const bytes = bytesAPoint(await someTraces(), (points, trace) => {
         points.speedsKmh.set(trace.map(({ speedKmh }) => speedKmh));
         points.receivedAtMs.fill(Number.NaN);
         points.lates.fill(Number.NaN);
@@ -191,7 +193,7 @@ describe('packed points', () => {
 
     test('every ten seconds on the way, as a tracker reports them, in 6 bytes a point or less', async () => {
       const random = seededRandom(3);
-      const traces = (await readTraces(START_MS)).map(onTheWay).filter(({ length }) => length > 200);
+      const traces = (await someTraces()).map(onTheWay).filter(({ length }) => length > 200);
       const bytes = bytesAPoint(traces, (points, trace) => {
         const way = new Way(points.recordedAtMs, points.lats, points.lngs);
         const headings = way.headings('before');
@@ -271,7 +273,7 @@ describe('packed points', () => {
           assertComesBack(points);
         },
       ),
-      { numRuns: runs(200) },
+      { numRuns: runs(60) },
     );
   });
 
@@ -310,7 +312,7 @@ describe('packed points', () => {
       fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
         assert.equal(typeof unpackColumns(packColumns(bytes), facts), 'string');
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     );
   });
 });
