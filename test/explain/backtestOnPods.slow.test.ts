@@ -9,7 +9,7 @@ import { IS_TORTURE } from '../support/torture.ts';
 // Seeded histories on two pods: what a backtest of an area that exists finds is what was recorded when the points came.
 
 const SEED = Number(process.env['FLEET_SEED'] ?? 5);
-const HISTORIES = IS_TORTURE ? 1_000 : 4;
+const HISTORIES = IS_TORTURE ? 1_000 : 2;
 const DEVICES = 3;
 const DWELLS = [0, 30, 120, 600];
 const MINUTE_MS = 60_000;

@@ -13,7 +13,7 @@ import { IS_TORTURE } from '../support/torture.ts';
 // what is missing the verdict of a naive replay.
 
 const SEED = Number(process.env['FLEET_SEED'] ?? 7);
-const HISTORIES = IS_TORTURE ? 1_000 : 6;
+const HISTORIES = IS_TORTURE ? 1_000 : 3;
 const ROUNDS = 12;
 const WINDOWS = 4;
 const MINUTE_MS = 60_000;

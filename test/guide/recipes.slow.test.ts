@@ -19,7 +19,7 @@ import { findProgram } from './programs.ts';
 // The programs that follow the stream, as the guide has them, by their own interpreters and within the limits.
 
 const OWNER = 'owner@example.com';
-const VEHICLES = 5_000;
+const VEHICLES = 1_200;
 const AREAS = 20;
 /** A batch of points; each goes into an area or leaves it. */
 const MOVED = 100;
