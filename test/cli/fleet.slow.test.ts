@@ -48,22 +48,15 @@ describe('the process', () => {
     assert.match(stdout, /^\{"id":\d+,"email":"a@x","organization_id":null\}\n$/);
   });
 
-  test('reads a file from stdin, with progress and all else on stderr', async () => {
-    const rows = Array.from({ length: 11_000 }, (_, index) => `${860_000_000_000_000 + index}`);
-    const { code, stdout, stderr } = await fleet(
-      ['device:import', '--email', 'a@x', '-'],
-      { DATABASE_URL: url },
-      ['imei', ...rows].join('\n'),
-    );
-    assert.deepEqual([code, stdout], [0, '{"created":11000,"updated":0,"rejected":[]}\n']);
-    assert.match(stderr, /^\d+ lines: \d+ created, 0 updated, 0 rejected\n$/);
+  test('reads a file from stdin', async () => {
+    const argv = ['device:import', '--email', 'a@x', '-'];
+    const read = await fleet(argv, { DATABASE_URL: url }, 'imei\n860000000000001\n860000000000002');
+    assert.deepEqual(read, { code: 0, stdout: '{"created":2,"updated":0,"rejected":[]}\n', stderr: '' });
   });
 
-  test('ends with 1 when the command fails, with 2 when it is not understood', async () => {
+  test('ends with 1 when the command fails', async () => {
     const failed = await fleet(['key:revoke', '--id', '77'], { DATABASE_URL: url });
     assert.deepEqual(failed, { code: 1, stdout: '', stderr: 'key:revoke: there is no key 77\n' });
-    const misused = await fleet(['key:revoke'], { DATABASE_URL: url });
-    assert.deepEqual([misused.code, misused.stdout], [2, '']);
   });
 
   test('asks in a terminal for a password that it does not show', { skip: NO_TERMINAL }, async (t) => {
@@ -101,14 +94,6 @@ describe('the process', () => {
       ['DATABASE_URL', 'LOG_LEVEL'],
     );
   });
-
-  test('gives help without a database', async () => {
-    const { code, stdout } = await fleet(['device:import', '--help'], {
-      DATABASE_URL: 'postgres://127.0.0.1:1/x',
-    });
-    assert.equal(code, 0);
-    assert.match(stdout, /^Usage: fleet device:import --email E FILE\n/);
-  });
 });
 
 describe('without DATABASE_URL', () => {
@@ -133,8 +118,6 @@ describe('without DATABASE_URL', () => {
     assert.match(JSON.parse(key.stdout).key, /^fk_/);
     assert.equal(other.code, 0, other.stderr);
     for (const { stderr } of [key, other]) assert.doesNotMatch(stderr, /embedded Postgres/);
-    const probe = await fleet(['migrate'], { DATABASE_URL: service.url });
-    assert.equal(probe.stdout, '{"applied":[]}\n');
   });
 
   test('simulate finds the token of the service in its folder', async (t) => {

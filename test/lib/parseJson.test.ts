@@ -98,7 +98,7 @@ describe('what is no JSON fails', () => {
 });
 
 describe('what is nested too deep fails, however deep', () => {
-  for (const levels of [65, 100_000, 5_000_000]) {
+  for (const levels of [65, 100_000, 1_000_000]) {
     test(`${levels} levels`, () => {
       assert.deepEqual(parseJson(bytesOf(nested(levels))), { ok: false, error: 'too_deep' });
       assert.deepEqual(parseJson(bytesOf('{"a":'.repeat(levels))), { ok: false, error: 'too_deep' });

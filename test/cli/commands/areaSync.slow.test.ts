@@ -116,7 +116,6 @@ describe('area:sync', () => {
     assert.match(first.stderr, /interrupted; 200 created and 0 updated before that stay/);
     const second = await sync(many(210), '--prune');
     assert.deepEqual(second.json, { created: 10, updated: 0, unchanged: 200, pruned: 3, errors: [] });
-    assert.deepEqual((await sync(many(210), '--prune')).json.unchanged, 210);
     const last = await sync(file({ id: 'z' }), '--prune');
     assert.deepEqual([last.json.created, last.json.pruned], [1, 210]);
   });
@@ -171,7 +170,6 @@ describe('area:sync', () => {
       const run = await syncFull(changed, '--prune');
       assert.equal(run.code, 0, run.stderr);
       assert.deepEqual(run.json, expected);
-      assert.deepEqual((await syncFull(changed, '--prune')).json.unchanged, 210);
     });
 
     test('makes room for vertices, too', async () => {

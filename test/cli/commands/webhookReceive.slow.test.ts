@@ -8,6 +8,7 @@ import { createDatabase } from '../../support/postgres/postgres.ts';
 import { serviceEnv, startProcess } from '../../support/service.ts';
 import { deliveriesIn, startWebhookReceive } from '../../support/webhooks/webhookReceive.ts';
 import { endpointBody, webhookApi } from '../../support/webhooks/webhooks.ts';
+import { runFleet } from '../runFleet.ts';
 
 describe('webhook:receive', () => {
   test('a service started as it says delivers to it; with the secret it verifies, with a wrong one it refuses', async (t) => {
@@ -67,15 +68,16 @@ describe('webhook:receive', () => {
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     t.after(() => taken.close());
     const { port } = taken.address() as { port: number };
+    const env = { DATA_DIR: dataDir };
     for (const [argv, code, message] of [
       [['--port', String(port)], 1, /the port is taken/],
       [['--port', '70000'], 2, /--port must be/],
       [[], 2, /--port is missing/],
       [['--port', '0', '--secret', 'x'], 2, /--secret must be a signing secret/],
     ] as const) {
-      const run = startWebhookReceive(t, dataDir, ...argv);
-      assert.equal(await run.ended, code);
-      assert.match(run.lines.join('\n'), message);
+      const run = await runFleet('postgres://127.0.0.1:1/x', ['webhook:receive', ...argv], { env });
+      assert.equal(run.code, code);
+      assert.match(run.stderr, message);
     }
   });
 });

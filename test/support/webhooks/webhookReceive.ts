@@ -32,7 +32,7 @@ export function startWebhookReceive(t: TestContext, dataDir: string, ...argv: st
     child.kill('SIGINT');
     return { code: await ended, counts: JSON.parse(await stdout) };
   };
-  return { lines, said, interrupt, ended };
+  return { lines, said, interrupt };
 }
 
 /** The deliveries among the lines that it said. */
