@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { after, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { AnswerWriter, StandingHeaders } from '../../src/http/answerWriter.ts';
 import { bareExchange } from '../support/http/http.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -11,7 +11,7 @@ const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
 const writer = new AnswerWriter({ observe: () => undefined, fail: () => ({ status: 500, body: null }) });
 
 /** A server whose answers are handed over; what a test does when it is the turn of one decides when it goes out. */
-const opened = async (body: Buffer) => {
+const opened = async (t: TestContext, body: Buffer) => {
   const turns: (() => void)[] = [];
   let done = 0;
   const server = createServer((request: IncomingMessage, response) => {
@@ -35,7 +35,7 @@ const opened = async (body: Buffer) => {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  after(() => {
+  t.after(() => {
     server.closeAllConnections();
     server.close();
   });
@@ -49,8 +49,8 @@ const opened = async (body: Buffer) => {
 };
 const get = 'GET /x HTTP/1.1\r\nHost: x\r\n\r\n';
 
-test(`an answer goes out in its turn, and is done when it was read`, async () => {
-  const { turns, open, done } = await opened(Buffer.from('{}'));
+test(`an answer goes out in its turn, and is done when it was read`, async (t) => {
+  const { turns, open, done } = await opened(t, Buffer.from('{}'));
   const socket = open(get);
   await waitFor(() => turns.length === 1);
   assert.equal(socket.bytesRead, 0);
@@ -62,8 +62,8 @@ test(`an answer goes out in its turn, and is done when it was read`, async () =>
   socket.destroy();
 });
 
-test(`answers that nobody reads are done when their connection closes, the one behind another too`, async () => {
-  const { turns, open, done } = await opened(LARGE);
+test(`answers that nobody reads are done when their connection closes, the one behind another too`, async (t) => {
+  const { turns, open, done } = await opened(t, LARGE);
   const socket = open(get + get);
   socket.pause();
   await waitFor(() => turns.length === 2);
@@ -74,8 +74,8 @@ test(`answers that nobody reads are done when their connection closes, the one b
   await waitFor(() => done() === 2);
 });
 
-test(`an answer to somebody who has left is done before its turn, which does no harm`, async () => {
-  const { turns, open, done } = await opened(Buffer.from('{}'));
+test(`an answer to somebody who has left is done before its turn, which does no harm`, async (t) => {
+  const { turns, open, done } = await opened(t, Buffer.from('{}'));
   const socket = open(get);
   await waitFor(() => turns.length === 1);
   socket.destroy();
