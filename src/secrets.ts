@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasCode } from './lib/errors.ts';
-import { fail, ok, parseJsonText, type Result } from './lib/result.ts';
+import { parseJsonText } from './lib/parseText.ts';
+import { fail, ok, type Result } from './lib/result.ts';
 
 /** What a service without outside configuration makes for itself, once. */
 export interface Secrets {

@@ -1,6 +1,6 @@
 import { isLatLng, type LatLng } from '../geo/wgs84.ts';
-import type { FieldError, JsonObject, Result } from '../lib/result.ts';
-import { fail, isJsonObject, isMissing, ok, parseNameText } from '../lib/result.ts';
+import { isJsonObject, isMissing, type JsonObject, parseNameText } from '../lib/parseText.ts';
+import { type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import {
   type AreaDefinition,
   type AreaGeometry,

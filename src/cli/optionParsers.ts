@@ -1,5 +1,6 @@
 import { isImei } from '../devices/imei.ts';
-import { fail, type NameError, ok, parseNameText, type Result } from '../lib/result.ts';
+import { type NameError, parseNameText } from '../lib/parseText.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import { PASSWORD_MAX_CHARS, readEmail } from '../tenants/credentials.ts';
 
 const TEXT_MAX = 100;

@@ -41,8 +41,8 @@ import {
 } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
+import { isMissing, type JsonObject } from '../lib/parseText.ts';
 import type { FieldError } from '../lib/result.ts';
-import { isMissing, type JsonObject } from '../lib/result.ts';
 import { type AtOnce, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { NearDevice } from './device.ts';
 import { nearDeviceJson } from './deviceJson.ts';

@@ -1,4 +1,5 @@
-import { BODY_INVALID, type FieldError, type JsonError, MAX_JSON_VALUES } from '../lib/result.ts';
+import { type JsonError, MAX_JSON_VALUES } from '../lib/parseText.ts';
+import { BODY_INVALID, type FieldError } from '../lib/result.ts';
 
 /** The answer to a request. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {

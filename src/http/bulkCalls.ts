@@ -1,7 +1,7 @@
 import { invariant } from '../lib/errors.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import type { FieldError, JsonObject, Result } from '../lib/result.ts';
-import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../lib/parseText.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import { formatDuration, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Answer, ErrorCode, StreamedBody } from './answer.ts';

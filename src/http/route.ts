@@ -1,7 +1,8 @@
 import type { ClientAddress } from '../access/ipAddress.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
 import type { WritePorts } from '../changelog/writeWorlds.ts';
-import type { JsonError, Result } from '../lib/result.ts';
+import type { JsonError } from '../lib/parseText.ts';
+import type { Result } from '../lib/result.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';

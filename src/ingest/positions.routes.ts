@@ -8,7 +8,8 @@ import { expressApp, onlyMethods, type Probes, probeRoutes } from '../http/expre
 import { isSmallBody, readPieces, restRead } from '../http/requestBody.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';
 import { type FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
-import { parseJsonText, type Result } from '../lib/result.ts';
+import { parseJsonText } from '../lib/parseText.ts';
+import type { Result } from '../lib/result.ts';
 import { type Clock, DAY_MS, withDeadline } from '../lib/time.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { FixOutcome } from './fix.ts';

@@ -1,7 +1,7 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { FieldError, Result } from '../lib/result.ts';
-import { BODY_INVALID, fail, isJsonObject, isMissing, isPlainText, ok } from '../lib/result.ts';
+import { isJsonObject, isMissing, isPlainText } from '../lib/parseText.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 
 export interface Login {
   /** Spelled as in accounts. */

@@ -1,7 +1,7 @@
 import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../access/ipAddress.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../access/scopes.ts';
-import type { FieldError, Result } from '../lib/result.ts';
-import { BODY_INVALID, fail, isJsonObject, isMissing, ok, parseNameText } from '../lib/result.ts';
+import { isJsonObject, isMissing, parseNameText } from '../lib/parseText.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 
 /** What an owner decides about a key. */
 export interface KeySettings {

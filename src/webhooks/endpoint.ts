@@ -11,8 +11,8 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import type { FieldError, Result } from '../lib/result.ts';
-import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.ts';
+import { isJsonObject, isMissing } from '../lib/parseText.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import { URL_ERROR_MESSAGES, URL_MAX_CHARS, validateWebhookUrl } from './delivery/urlSafety.ts';
 import {
   ALL_TYPES,

@@ -1,5 +1,5 @@
-import type { FieldError, Result } from '../lib/result.ts';
-import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.ts';
+import { isJsonObject, isMissing } from '../lib/parseText.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import { parseIsoMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { Delivery, ReplayCursor, ReplayRequest, RequeuedChunk } from './deliveries.sql.ts';

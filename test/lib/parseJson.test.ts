@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseJson, parseJsonText } from '../../src/lib/result.ts';
+import { parseJson, parseJsonText } from '../../src/lib/parseText.ts';
 import { runs } from '../support/torture.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,5 +1,5 @@
-import type { FieldCode, FieldError, Result } from '../../lib/result.ts';
-import { fail, isJsonObject, isMissing, ok, parseJson } from '../../lib/result.ts';
+import { isJsonObject, isMissing, parseJson } from '../../lib/parseText.ts';
+import { type FieldCode, type FieldError, fail, ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaDraft, OwnFields, ValidArea } from '../areaDraft.ts';
 import { completeDraft, featureDraft, readName, readProperties } from '../areaDraft.ts';

@@ -1,7 +1,8 @@
 import { CsvError, parse } from 'csv-parse/sync';
 import type { DevicePatch, ImportCounts, ImportError, ImportRow } from '../../devices/importDevices.ts';
 import { importDevices, REJECTED_MAX } from '../../devices/importDevices.ts';
-import { fail, isJsonObject, ok, parseJsonText, type Result } from '../../lib/result.ts';
+import { isJsonObject, parseJsonText } from '../../lib/parseText.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { CommandContext, CommandOutcome } from '../command.ts';
 import { defineCommand, required, unknownAccount } from '../command.ts';
 import { FILE, openFile, readLines, type TextLine } from '../input.ts';

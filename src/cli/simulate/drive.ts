@@ -1,7 +1,8 @@
 import { Agent, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok, parseJsonText, type Result } from '../../lib/result.ts';
+import { parseJsonText } from '../../lib/parseText.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { SimulatedFleet, SimulatedPoint } from './simulatedFleet.ts';
 
 export interface DriveOptions {

@@ -1,7 +1,7 @@
 import { AREA_LIMITS } from '../../areas/areaFields.ts';
 import { isImei } from '../../devices/imei.ts';
-import type { FieldError, JsonObject, Result } from '../../lib/result.ts';
-import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../../lib/result.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseText.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../../lib/result.ts';
 import { DAY_MS, formatDuration, parseIsoMs } from '../../lib/time.ts';
 
 export const BACKTEST_LIMITS = { windowDays: 31, devices: 10_000, dwellValues: 10 } as const;

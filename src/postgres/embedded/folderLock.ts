@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { chown, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { hasCode } from '../../lib/errors.ts';
-import { parseJsonText } from '../../lib/result.ts';
+import { parseJsonText } from '../../lib/parseText.ts';
 
 /** A service keeps its data folder for as long as it runs, a command only for one piece of work. */
 export type HolderKind = 'service' | 'command';
