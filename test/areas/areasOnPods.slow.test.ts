@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { startAreaPods } from '../support/http/areaPods.ts';
+import { type AreaPods, startAreaPods } from '../support/http/areaPods.ts';
 import { type AreaApi, CIRCLE, gist } from '../support/http/areas.ts';
 import { skipWithoutRedis, type TestRedis } from '../support/redis.ts';
 import { seededRandom } from '../support/seededRandom.ts';
@@ -106,45 +106,21 @@ describe('an area written through one pod is seen by the very next read on the o
     return { ...last, center: null };
   }
 
-  for (const withNotifications of [true, false]) {
-    test(`${withNotifications ? 'with' : 'without'} notifications, whatever Redis does`, async (t) => {
-      const { redis, apis } = await startAreaPods(t, { withNotifications });
-      t.after(() => redis.resume());
-      const random = seededRandom(withNotifications ? 1 : 2);
-      const alive: Truth[] = [];
-      for (const { title, rounds, before, between } of REDIS_STATES[withNotifications ? 'with' : 'without']) {
-        for (let round = 0; round < rounds; round++) {
-          const [writer, reader] = round % 2 === 0 ? apis : [apis[1], apis[0]];
-          await before?.(redis, round);
-          const truth = await write(writer, alive, random, round);
-          await between?.(redis, round);
-          await assertSeen(reader, truth, `${title}, round ${round}`);
-          await assertSeen(writer, truth, `${title}, round ${round}, by the writer`);
-          const others = alive.filter(({ id }) => id !== truth.id);
-          alive.splice(0, alive.length, ...others, ...(truth.center === null ? [] : [truth]));
-        }
-        redis.resume();
-      }
-    });
-  }
-
-  test('sharing, too, and unsharing', async (t) => {
-    const both = await startAreaPods(t);
-    await both.admin.account('colleague@example.com', { organization: 'Haulage' });
-    const { key } = await both.admin.key('colleague@example.com');
-    const id = await both.apis[0].make(CIRCLE);
-    for (let round = 0; round < 3; round++) {
-      const pod = both.apis[round % 2]!.pod;
+  async function assertSharing({ admin, apis }: AreaPods): Promise<void> {
+    await admin.account('colleague@example.com', { organization: 'Haulage' });
+    const { key } = await admin.key('colleague@example.com');
+    const id = await apis[0].make(CIRCLE);
+    for (const { pod } of apis) {
       const seen = async () => (await pod.get(`/api/v3/areas/${id}`, key)).status;
-      await both.admin.run('area:share', '--id', String(id));
+      await admin.run('area:share', '--id', String(id));
       assert.equal(await seen(), 200);
-      await both.admin.run('area:unshare', '--id', String(id));
+      await admin.run('area:unshare', '--id', String(id));
       assert.equal(await seen(), 404);
     }
-  });
+  }
 
-  test('by many readers while one writes: nobody ever sees a step back', async (t) => {
-    const { apis } = await startAreaPods(t);
+  /** Many readers while one writes. */
+  async function assertNoStepBack(apis: AreaPods['apis']): Promise<void> {
     const id = await apis[0].make({ ...CIRCLE, dwell_seconds: 0 });
     let written = 0;
     let isDone = false;
@@ -167,5 +143,30 @@ describe('an area written through one pod is seen by the very next read on the o
       isDone = true;
     }
     await readers;
-  });
+  }
+
+  for (const withNotifications of [true, false]) {
+    test(`${withNotifications ? 'with' : 'without'} notifications: shared and edited, whatever Redis does`, async (t) => {
+      const both = await startAreaPods(t, { withNotifications });
+      const { redis, apis } = both;
+      t.after(() => redis.resume());
+      await assertSharing(both);
+      await assertNoStepBack(apis);
+      const random = seededRandom(withNotifications ? 1 : 2);
+      const alive: Truth[] = [];
+      for (const { title, rounds, before, between } of REDIS_STATES[withNotifications ? 'with' : 'without']) {
+        for (let round = 0; round < rounds; round++) {
+          const [writer, reader] = round % 2 === 0 ? apis : [apis[1], apis[0]];
+          await before?.(redis, round);
+          const truth = await write(writer, alive, random, round);
+          await between?.(redis, round);
+          await assertSeen(reader, truth, `${title}, round ${round}`);
+          await assertSeen(writer, truth, `${title}, round ${round}, by the writer`);
+          const others = alive.filter(({ id }) => id !== truth.id);
+          alive.splice(0, alive.length, ...others, ...(truth.center === null ? [] : [truth]));
+        }
+        redis.resume();
+      }
+    });
+  }
 });

@@ -33,7 +33,7 @@ const track = (name: string, points: readonly object[], bufferM: number, dwellSe
 });
 
 /**
- * What three of the recordings show of areas in Istria and around Planina. Computed from the file with the haversine
+ * What two of the recordings show of areas in Istria and around Planina. Computed from the file with the haversine
  * formula and a ray cast, none of it by this service.
  */
 export const ISTRIA_TRIPS: readonly RecordedTrip[] = [
@@ -72,42 +72,6 @@ export const ISTRIA_TRIPS: readonly RecordedTrip[] = [
       [363, 'exit', 'Hillside', 144],
       [406, 'entry', 'Home', 406],
       [486, 'entry', 'Home for a minute', 406],
-    ],
-  },
-  {
-    imei: '352093081234502',
-    title: 'a hiker climbs from a trailhead, rests on the summit, and comes back another way',
-    areas: [
-      circle('Trailhead', 45.4526, 14.0182, 80),
-      circle('Summit', 45.45882, 14.01383, 100, 1_800),
-      circle('Ridge', 45.459, 14.016, 425),
-      polygon(
-        'West face',
-        [place(45.456, 14.003), place(45.456, 14.009), place(45.464, 14.009), place(45.464, 14.003)],
-        600,
-      ),
-      track(
-        'Way back',
-        [place(45.4528, 14.0291), place(45.451, 14.0282), place(45.4515, 14.0209), place(45.4526, 14.0182)],
-        60,
-        120,
-      ),
-    ],
-    visits: [
-      [0, 'entry', 'Trailhead', 0],
-      // The second point of the recording comes after twelve minutes, still at the end of that way.
-      [723, 'entry', 'Way back', 0],
-      [798, 'exit', 'Way back', 0],
-      [822, 'exit', 'Trailhead', 0],
-      [2_833, 'entry', 'West face', 2_190],
-      [4_197, 'exit', 'West face', 2_190],
-      [6_030, 'entry', 'Ridge', 6_030],
-      // Thirty-four minutes without a point, on the summit.
-      [9_100, 'entry', 'Summit', 6_880],
-      [9_417, 'exit', 'Summit', 6_880],
-      [10_046, 'exit', 'Ridge', 6_030],
-      [12_210, 'entry', 'Way back', 12_028],
-      [13_129, 'entry', 'Trailhead', 13_129],
     ],
   },
   {

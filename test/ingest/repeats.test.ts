@@ -273,7 +273,7 @@ describe('any messages, in any order', () => {
     })
     .map(({ second, sent, ...values }) => message(second, values, sent));
   const drawn = fc.array(drawnMessage, { maxLength: 25, size: 'max' });
-  const settings = { ...SEED, numRuns: runs(2_000) };
+  const settings = { ...SEED, numRuns: runs(400) };
 
   /** One device under the engine, as the flow drives it; its state goes through what is stored. */
   class Device {

@@ -104,6 +104,14 @@ describe('a body of any shape is stored or refused, and never fails, when it is 
     );
   });
 
+  /** What a report says but for the ids of areas that a dry run does not make. */
+  const predicted = ({ body: { data } }: Reply) => ({
+    ...data,
+    dry_run: null,
+    created: data.created.map(({ index }: { index: number }) => index),
+    updated: data.updated.map(({ index }: { index: number }) => index),
+  });
+
   test('by import, which a dry run predicts', async () => {
     await fc.assert(
       fc.asyncProperty(sent(anyImport), async (body) => {
@@ -118,11 +126,8 @@ describe('a body of any shape is stored or refused, and never fails, when it is 
           assert.equal(real.text, dry.text);
           return;
         }
-        const { valid, warnings, created } = real.body.data;
-        assert.deepEqual(
-          [dry.body.data.valid, dry.body.data.errors, dry.body.data.warnings],
-          [valid, real.body.data.errors, warnings],
-        );
+        const { valid, created } = real.body.data;
+        assert.deepEqual(predicted(dry), predicted(real));
         assert.equal(real.status === 422, valid === 0 && !real.body.data.dry_run);
         if (real.body.data.dry_run) return;
         assert.equal((await api.get('?limit=1')).body.meta.total, before + created.length);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { dryRunImport, type ImportReport, importAreas } from '../../../src/areas/import/importAreas.ts';
+import { dryRunImport, importAreas } from '../../../src/areas/import/importAreas.ts';
 import type { ImportPlan } from '../../../src/areas/import/importPlan.ts';
 import { type AreaWriter, addArea, patchArea, removeArea, upsertArea } from '../../../src/areas/saveArea.ts';
 import { writeWorlds } from '../../../src/changelog/writeWorlds.ts';
@@ -9,7 +9,7 @@ import { CIRCLE } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
-import { collection, lineString, multiPoint, POINT } from '../reads/geojson.ts';
+import { collection, POINT } from '../reads/geojson.ts';
 import { feature as featureOf, plan as planOf } from './importing.ts';
 
 let house: AreaHouse;
@@ -115,63 +115,6 @@ describe('an import', () => {
       await house.sql`drop trigger refuse on area`;
     }
   });
-});
-
-describe('a rehearsal predicts the import', () => {
-  test('over random collections and whatever was stored before, and changes nothing itself', async () => {
-    const namesOf = (random: () => number) => ['a', 'b', 'c', 'd'][Math.floor(random() * 4)] as string;
-    for (let seed = 1; seed <= runs(8); seed++) {
-      const random = seededRandom(seed);
-      const writer = await house.writer();
-      const anyFeature = () => {
-        const properties = {
-          ...(random() < 0.7 ? { external_id: namesOf(random) } : {}),
-          ...(random() < 0.3 ? { radius: random() < 0.3 ? 1 : 300 } : {}),
-          ...(random() < 0.2 ? { dwell_seconds: random() < 0.3 ? -1 : 60 } : {}),
-          ...(random() < 0.1 ? { type: 'circle' } : {}),
-        };
-        const line = lineString([12, 41], [12 + random(), 42]);
-        const many = multiPoint([12, 41], [13, random() < 0.5 ? 42 : 95]);
-        const dice = random();
-        const geometry = dice < 0.6 ? POINT : dice < 0.9 ? line : many;
-        return feature(random() < 0.15 ? '' : `N${Math.floor(random() * 100)}`, properties, geometry);
-      };
-      for (let call = 0; call < 3; call++) {
-        const body = plan(...Array.from({ length: 1 + Math.floor(random() * 10) }, anyFeature));
-        const before = await house.areasOf(writer);
-        const { result: predicted, rows } = await watchFeed(house.sql, () =>
-          dryRunImport(house.pods[0], writer, body),
-        );
-        assert.deepEqual([await house.areasOf(writer), rows], [before, []], `seed ${seed}`);
-        const real = await importAreas(house.pods[1], writer, body);
-        assertPredicted(predicted, real, new Set(before.map(({ id }) => id)), `seed ${seed}`);
-        const made = new Set(real.created.map(({ id }) => id));
-        const after = await house.areasOf(writer);
-        assert.equal(after.length, before.length + made.size, `seed ${seed}`);
-      }
-    }
-  });
-
-  /** The same but for the ids of areas that did not exist yet. */
-  function assertPredicted(
-    predicted: ImportReport,
-    real: ImportReport,
-    known: ReadonlySet<number>,
-    hint: string,
-  ): void {
-    const without = <T extends { readonly id?: number }>(entries: readonly T[]): T[] =>
-      entries.map((entry) => {
-        if (entry.id !== undefined && known.has(entry.id)) return entry;
-        const { id: _, ...rest } = entry;
-        return rest as T;
-      });
-    assert.deepEqual(
-      predicted,
-      { ...real, created: without(real.created), updated: without(real.updated) },
-      hint,
-    );
-    for (const { id } of predicted.created) assert.equal(id, undefined);
-  }
 });
 
 describe('imports that meet end with one area for each code', () => {

@@ -3,7 +3,7 @@ import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { describe, type TestContext, test } from 'node:test';
+import { after, describe, type TestContext, test } from 'node:test';
 import { ImportOverload, ImportPlanner, ImportTooLarge } from '../../../src/areas/import/importPlanner.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { ok } from '../../../src/lib/result.ts';
@@ -25,6 +25,13 @@ function newPlanner(t: TestContext): ImportPlanner {
   t.after(() => planner.close());
   return planner;
 }
+
+/** One for the tests of a suite, that starts its process once. */
+const sharedPlanner = (): ImportPlanner => {
+  const planner = new ImportPlanner(newTurns(), 0);
+  after(() => planner.close());
+  return planner;
+};
 
 async function assertPlans(planner: ImportPlanner): Promise<void> {
   assert.deepEqual(await planner.plan(1, [FINE]), ok(plan(collection(PLACE))));
@@ -69,10 +76,12 @@ describe('a small import body is read without a process', () => {
 });
 
 describe('an import body is read in a process of its own', () => {
-  test('into the same plan as in this one', async (t) => {
+  const planner = sharedPlanner();
+
+  test('into the same plan as in this one', async () => {
     const features = [PLACE, coded('b'), feature(lineString([1, 2], [3, 4])), feature(polygon(RING)), null];
     const body = { dry_run: true, geojson: collection(...features) };
-    assert.deepEqual(await newPlanner(t).plan(1, [bytesOf(body)]), ok(plan(body)));
+    assert.deepEqual(await planner.plan(1, [bytesOf(body)]), ok(plan(body)));
   });
 
   const rejected: readonly (readonly [title: string, body: Uint8Array, code: string])[] = [
@@ -81,8 +90,7 @@ describe('an import body is read in a process of its own', () => {
     ['100 000 levels', bytesOf('['.repeat(100_000)), 'INVALID_BODY'],
     ['no GeoJSON', bytesOf({}), 'INVALID_GEOJSON'],
   ];
-  test('and what is none is refused', async (t) => {
-    const planner = newPlanner(t);
+  test('and what is none is refused', async () => {
     for (const [title, body, code] of rejected) {
       const plan = await planner.plan(1, [body]);
       assert.ok(!plan.ok && plan.error !== 'too_many_values', title);
@@ -91,8 +99,7 @@ describe('an import body is read in a process of its own', () => {
     }
   });
 
-  test('in whatever pieces it comes', async (t) => {
-    const planner = newPlanner(t);
+  test('in whatever pieces it comes', async () => {
     const whole = await planner.plan(1, [FINE]);
     for (const length of [1, 7, 100]) {
       const pieces: Uint8Array[] = [];
@@ -102,8 +109,7 @@ describe('an import body is read in a process of its own', () => {
     assert.ok(!(await planner.plan(1, [])).ok);
   });
 
-  test('many at once, each with its own plan, in any order of sizes', async (t) => {
-    const planner = newPlanner(t);
+  test('many at once, each with its own plan, in any order of sizes', async () => {
     const counts = [3, 0, 150, 1, 40, 2, 0, 5];
     const plans = await Promise.all(counts.map((count) => planner.plan(1, [places(count)])));
     const planned = plans.map((plan) => plan.ok && plan.value.items.length);
@@ -112,16 +118,16 @@ describe('an import body is read in a process of its own', () => {
 });
 
 describe('the planner keeps its bounds', () => {
-  test('a hundred bodies of one account wait for the process, the two hundred and second at once is refused', async (t) => {
-    const planner = newPlanner(t);
+  const planner = sharedPlanner();
+
+  test('a hundred bodies of one account wait for the process, the two hundred and second at once is refused', async () => {
     const taken = Array.from({ length: 201 }, () => assertPlans(planner));
     await assert.rejects(planner.plan(1, [FINE]), Overloaded);
     await Promise.all(taken);
     await assertPlans(planner);
   });
 
-  test('an account whose bodies wait holds up another by one of them', async (t) => {
-    const planner = newPlanner(t);
+  test('an account whose bodies wait holds up another by one of them', async () => {
     const order: number[] = [];
     const take = async (accountId: number) => {
       await planner.plan(accountId, [FINE]);
@@ -156,7 +162,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     return /\) [^ZX]/.test(stat);
   };
 
-  test('is one for all imports, and outlives Ctrl-C, which the service answers', async (t) => {
+  test('is one for all imports, outlives Ctrl-C, which the service answers, and is replaced when it dies', async (t) => {
     const planner = newPlanner(t);
     await assertPlans(planner);
     const [pid] = (await children()) as [number];
@@ -164,12 +170,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     process.kill(pid, 'SIGTERM');
     await assertPlans(planner);
     assert.deepEqual(await children(), [pid]);
-  });
-
-  test('that dies costs the import that it was reading, and no other', async (t) => {
-    const planner = newPlanner(t);
-    await assertPlans(planner);
-    const [pid] = (await children()) as [number];
+    // One that dies costs the import that it was reading, and no other.
     process.kill(pid, 'SIGSTOP');
     const rejected = assert.rejects(planner.plan(1, [FINE]), ImportTooLarge);
     const next = assertPlans(planner);

@@ -29,9 +29,9 @@ for (const [name, intersect] of [
         assert.ok(Math.abs(east - expectedEast) <= TOLERANCE_DEG2, `${east} instead of ${expectedEast}`);
         assert.ok(Math.abs(west - expectedWest) <= TOLERANCE_DEG2, `${west} instead of ${expectedWest}`);
       }),
-      { seed: 31, numRuns: runs(200), endOnFailure: true },
+      { seed: 31, numRuns: runs(100), endOnFailure: true },
     );
-    assert.ok(cut >= 30, `only ${cut} rings crossed 180°`);
+    assert.ok(cut >= 15, `only ${cut} rings crossed 180°`);
   });
 }
 
