@@ -17,14 +17,25 @@ export type Side = 'in' | 'on' | 'out';
 export function ringSide(ring: RingIndex, lat: number, lng: number): Side {
   if (Math.abs(lat) === 90) return poleSide(ring, lat > 0 ? 'north' : 'south');
   let inside = ring.pole === 'south';
+  const at = ring.pole === null ? lng : countedLng(ring, lng);
   // The ring starts in [-180, 180) and is less than two turns wide: it may contain up to three copies of a position.
-  let turn = lng - 360 >= ring.west ? -1 : lng >= ring.west ? 0 : 1;
-  for (let x = lng + 360 * turn; x <= ring.east; x = lng + 360 * ++turn) {
+  let turn = at - 360 >= ring.west ? -1 : at >= ring.west ? 0 : 1;
+  for (let x = at + 360 * turn; x <= ring.east; x = at + 360 * ++turn) {
     const crossings = crossingsSouth(ring.edges, x, lat);
     if (crossings === ON_EDGE) return 'on';
     if (crossings === ODD) inside = !inside;
   }
   return inside ? 'in' : 'out';
+}
+
+/**
+ * The longitude itself, but for one so little to the west of where a ring around a pole begins that 360° further it is
+ * rounded to the end of the ring, where no edge is counted: it counts as the beginning, some nanometres away.
+ */
+function countedLng({ edges: { vertices, edgeCount } }: RingIndex, lng: number): number {
+  const [from, to] = [vertices[0]!, vertices[edgeCount * VERTEX_STRIDE]!];
+  const west = Math.min(from, to);
+  return lng < west && lng + 360 >= Math.max(from, to) ? west : lng;
 }
 
 function poleSide(ring: RingIndex, pole: Pole): Side {

@@ -69,6 +69,15 @@ const places: readonly (readonly [name: string, ring: string, expected: Partial<
     { in: '0 -61, 60 -90, 119 -71', on: '60 -65, 120 -70', out: '60 -64, 180 0, 0 90' },
   ],
   [
+    'around the south pole, next to the meridian where the ring begins',
+    '0 -50, 120 -50, -120 -50',
+    {
+      in: '-1e-14 -60, -5e-324 -60',
+      on: '0 -50, -1e-14 -50',
+      out: '-1e-14 0, -5e-324 0, -2.8e-14 -49, 5e-324 0',
+    },
+  ],
+  [
     'around the south pole, with a cut to it',
     '-180 -84, 0 -80, 180 -84, 180 -90, -180 -90',
     { in: '180 -87, -180 -85, 0 -90, 33 -90', on: '180 -84', out: '180 -83, 0 -79' },
