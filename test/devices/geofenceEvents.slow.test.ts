@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { expectedEvents } from '../ingest/traces/expectedEvents.ts';
 import { TRACES } from '../ingest/traces/traces.ts';
-import { ApiPlayer, type WireEvent } from '../support/http/apiPlayer.ts';
+import { ApiPlayer, inLanes, type WireEvent } from '../support/http/apiPlayer.ts';
 import { areaApi, gist } from '../support/http/areas.ts';
 import { registerTraces } from '../support/http/registerTraces.ts';
 import { type Pod, startPod } from '../support/pod.ts';
@@ -23,7 +23,7 @@ describe('the traces of the engine, sent to the listeners, show', () => {
     pod = await startPod(url);
     const ports = { nextPod: () => pod, admin: adminOf(url), startMs: START_MS };
     players = TRACES.map((trace, n) => new ApiPlayer(trace, all[n] as (typeof all)[number], ports));
-    await Promise.all(players.map((player) => player.play()));
+    await inLanes(players, (player) => player.play());
   });
 
   after(() => pod.stop());

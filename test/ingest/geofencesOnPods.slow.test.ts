@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { pruneChanges } from '../../src/changelog/changes.sql.ts';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { openMemoryPod } from '../coherence/memoryPod.ts';
-import { ApiPlayer } from '../support/http/apiPlayer.ts';
+import { ApiPlayer, inLanes } from '../support/http/apiPlayer.ts';
 import { type AreaPods, startAreaPods } from '../support/http/areaPods.ts';
 import { type AreaApi, areaApi } from '../support/http/areas.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';
@@ -50,10 +50,10 @@ describe('the stories, with every call on another pod', { skip }, () => {
     };
     const players = traces.map((trace, n) => new ApiPlayer(trace, all[n] as (typeof all)[number], ports));
     const half = (player: ApiPlayer): number => player.trace.steps.length >> 1;
-    await Promise.all(players.map((player) => player.play(0, half(player))));
+    await inLanes(players, (player) => player.play(0, half(player)));
     await Promise.all(pods.map((pod) => pod.stop()));
     pods = await start();
-    await Promise.all(players.map((player) => player.play(half(player))));
+    await inLanes(players, (player) => player.play(half(player)));
     for (const player of players) {
       const { trace } = player;
       assert.deepEqual(await player.reportedEvents(), expectedEvents(trace, ports.startMs), trace.name);

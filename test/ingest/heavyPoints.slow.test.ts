@@ -1,52 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { toShape } from '../../src/areas/shape.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { localNotifier } from '../../src/redis/wakeUps.ts';
-import { validArea } from '../support/http/areas.ts';
 import { dearTrack } from '../support/ingest/dearTracks.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
-import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
-import { shapeWith } from '../support/ingest/polygons.ts';
-import { adminOf } from '../support/postgres/admin.ts';
+import { AWAY, crowdedBench, HERE, type IngestSide, VICTIM_IMEI } from '../support/ingest/ingestBench.ts';
 
 const NOW_MS = Date.now();
-const HERE = { lat: 41.9, lng: 12.5 };
-const AWAY = { lat: 10, lng: 10 };
 
-/** Devices of an owner in whose world so many areas lie HERE, circles unless told otherwise, and one of somebody else's. */
-async function startSetup(t: TestContext, areas: number, dwellSeconds: number, body: object = {}) {
-  const { imeis, sides, databaseUrl } = await ingestBench(t, { devices: 4 });
-  const [side] = sides as [IngestSide];
-  const victim = '350000000009999';
-  const admin = adminOf(databaseUrl);
-  await admin.account('victim@example.com');
-  await admin.device('victim@example.com', victim);
-  for (const imei of [...imeis, victim]) await side.ingest.store([fixOf(imei, NOW_MS - 1_000, AWAY)]);
-  const worldId = side.fleet.anyDevice(imeis[0] ?? '')?.fields.worldId ?? 0;
-  const circle = { name: 'Yard', type: 'circle', center: HERE, radius_m: 500, dwell_seconds: dwellSeconds };
-  const { definition, measures } = validArea({ ...('type' in body ? {} : circle), ...body });
-  let asked = 0;
-  const compiled = toShape(definition.geometry);
-  const contains = (lat: number, lng: number) => {
-    asked++;
-    return compiled.contains(lat, lng);
-  };
-  for (let id = 1; id <= areas; id++) {
-    const shape = shapeWith(compiled, { contains });
-    side.memory.areas.put({
-      id,
-      worldId,
-      accountId: 1,
-      definition,
-      measures,
-      shape,
-      createdAtMs: 0,
-      revision: 1,
-    });
-  }
-  return { side, imeis, victim, asked: () => asked };
-}
+/** Areas HERE of an owner with four devices. */
+const startSetup = (t: TestContext, areas: number, body: object) =>
+  crowdedBench(t, NOW_MS, { devices: 4, areas, body });
 
 const commits = async ({ sql }: IngestSide): Promise<number> =>
   (await sql`select from change where kind = 'positions'`).length;
@@ -56,7 +20,7 @@ describe('a point in more areas than others may wait for', () => {
   const MANY = 200;
 
   test('is stored after those that came with it, each of its events once and in their order', async (t) => {
-    const { side, imeis, victim } = await startSetup(t, MANY, 0);
+    const { side, imeis } = await startSetup(t, MANY, {});
     const [heavy = ''] = imeis;
     const reported: string[] = [];
     const store = async (name: string, imei: string, n: number, place = HERE) => {
@@ -65,11 +29,11 @@ describe('a point in more areas than others may wait for', () => {
     };
     // The first request is alone in its transaction; the others come together with the heavy one.
     await Promise.all([
-      store('first', victim, 0),
+      store('first', VICTIM_IMEI, 0),
       store('heavy', heavy, 0),
-      store('beside', victim, 1),
+      store('beside', VICTIM_IMEI, 1),
       store('heavy, later', heavy, 1, AWAY),
-      store('beside, later', victim, 2),
+      store('beside, later', VICTIM_IMEI, 2),
     ]);
     assert.deepEqual(reported, ['first', 'beside', 'beside, later', 'heavy', 'heavy, later']);
     const events = await side.sql<{ area_id: number; direction: string }[]>`
@@ -83,7 +47,7 @@ describe('a point in more areas than others may wait for', () => {
   });
 
   test('a batch of more than one transaction may do is stored in parts, none of it late, and answered once', async (t) => {
-    const { side, imeis } = await startSetup(t, 1_000, 86_400);
+    const { side, imeis } = await startSetup(t, 1_000, { dwell_seconds: 86_400 });
     const [heavy = '', other = ''] = imeis;
     const before = await commits(side);
     const batch = Array.from({ length: 300 }, (_, n) => fixOf(heavy, NOW_MS + n, HERE));
@@ -105,7 +69,7 @@ describe('a point in more areas than others may wait for', () => {
   });
 
   test('a batch of more events than one transaction may have, without any area, is stored in parts too', async (t) => {
-    const { side, imeis } = await startSetup(t, 0, 0);
+    const { side, imeis } = await startSetup(t, 0, {});
     const [imei = ''] = imeis;
     const alarmsOf = (n: number) => Array.from({ length: 100 }, (_, a) => `${n % 2}${a}`);
     const before = await commits(side);
@@ -125,7 +89,7 @@ describe('a point among areas that take long to evaluate', () => {
   const TRACK = dearTrack(BESIDE);
 
   test('holds up nobody who came with it, whatever number of areas it is, and is stored in the end', async (t) => {
-    const { side, imeis, victim, asked } = await startSetup(t, AREAS, 0, TRACK);
+    const { side, imeis, asked } = await startSetup(t, AREAS, TRACK);
     const [heavy = '', other = '', ...more] = imeis;
     const reported: string[] = [];
     const store = async (name: string, fixes: Parameters<typeof side.ingest.store>[0]) => {
@@ -139,7 +103,7 @@ describe('a point among areas that take long to evaluate', () => {
       ...[other, ...more].map((imei) => store('first', [fixOf(imei, NOW_MS, AWAY)])),
       store('heavy', points.toReversed()),
       store('heavy, later', [fixOf(heavy, NOW_MS + 100, AWAY)]),
-      store('beside', [fixOf(victim, NOW_MS, BESIDE)]),
+      store('beside', [fixOf(VICTIM_IMEI, NOW_MS, BESIDE)]),
       store('of its world', [fixOf(other, NOW_MS + 1, AWAY)]),
     ]);
     assert.deepEqual(reported.slice(0, 5).toSorted(), ['beside', 'first', 'first', 'first', 'of its world']);
@@ -153,7 +117,7 @@ describe('a point among areas that take long to evaluate', () => {
   });
 
   test('is refused beyond a bound, alone, and at once when it is sent again', async (t) => {
-    const { side, imeis, asked } = await startSetup(t, AREAS, 0, TRACK);
+    const { side, imeis, asked } = await startSetup(t, AREAS, TRACK);
     const [heavy = ''] = imeis;
     const ports = ingestPorts(side);
     const ingest = new Ingest(ports, { pointWorkMs: 5, sharedWaitMs: 60_000 });
@@ -178,10 +142,10 @@ describe('a point among areas that take long to evaluate', () => {
   });
 
   test('is refused when points of others in its request have waited for it for long', async (t) => {
-    const { side, imeis, victim } = await startSetup(t, AREAS, 0, TRACK);
+    const { side, imeis } = await startSetup(t, AREAS, TRACK);
     const [heavy = ''] = imeis;
     const ingest = new Ingest(ingestPorts(side), { pointWorkMs: 60_000, sharedWaitMs: 0 });
-    const mixed = [fixOf(heavy, NOW_MS, BESIDE), fixOf(victim, NOW_MS, BESIDE)];
+    const mixed = [fixOf(heavy, NOW_MS, BESIDE), fixOf(VICTIM_IMEI, NOW_MS, BESIDE)];
     assert.deepEqual(await ingest.store(mixed), ['too_complex', 'accepted']);
     assert.deepEqual(
       await ingest.store([fixOf(heavy, NOW_MS, BESIDE)]),

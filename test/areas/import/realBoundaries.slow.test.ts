@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { missingRealData } from '../../geo/shapes.ts';
 import { type AreaApi, areaPod } from '../../support/http/areas.ts';
+import { endingAt, readRecordings } from '../../support/ingest/recordings.ts';
 import { collection } from '../reads/geojson.ts';
 import { assertSameAreas, type WireArea } from '../sameAreas.ts';
 
@@ -55,7 +56,7 @@ async function importAll(by: AreaApi, features: readonly unknown[]): Promise<num
   return indexes;
 }
 
-test('the municipalities of Lazio are imported, each part a named area, contain the points that PostGIS says, and are exported as they were', {
+test('the municipalities of Lazio are imported, each part a named area, contain the points that PostGIS says, are exported as they were, and are entered and left by a recorded walk', {
   skip: missingRealData(FILE),
 }, async () => {
   const path = join(process.env['FLEET_TEST_DATA'] as string, FILE);
@@ -90,4 +91,56 @@ test('the municipalities of Lazio are imported, each part a named area, contain 
 
   await importAll(other, await listOf(api, 'geojson'));
   assertSameAreas(await listOf(other, 'json'), areas);
+  await assertWalk(api);
 });
+
+/**
+ * A recorded walk, moved into the Alban Hills: seconds from its first point, to each event and to the first point inside.
+ * Computed with a ray cast, none of it by this service. No point lies nearer to a boundary than 3.9 m.
+ */
+const WALK: readonly (readonly [atSeconds: number, event: 'entry' | 'exit', area: string, since: number])[] =
+  [
+    [0, 'entry', 'Marino', 0],
+    [2_984, 'exit', 'Marino', 0],
+    [2_984, 'entry', 'Grottaferrata (1)', 2_984],
+    [3_626, 'exit', 'Grottaferrata (1)', 2_984],
+    [3_626, 'entry', 'Albano Laziale', 3_626],
+    [4_490, 'exit', 'Albano Laziale', 3_626],
+    [4_490, 'entry', 'Rocca di Papa', 4_490],
+    [4_513, 'exit', 'Rocca di Papa', 4_490],
+    [4_513, 'entry', 'Grottaferrata (1)', 4_513],
+    [5_672, 'exit', 'Grottaferrata (1)', 4_513],
+    [5_672, 'entry', 'Ciampino', 5_672],
+  ];
+const WALKER = { recorded: '352093081234503', imei: '352093081234513', north: -4, east: -1.68 };
+
+/** The walk goes from municipality to municipality of the account of `api`, sent piece by piece as it would come in. */
+async function assertWalk({ pod, key }: AreaApi): Promise<void> {
+  const recordings = await readRecordings();
+  const track = endingAt(recordings.get(WALKER.recorded) ?? [], Date.now()).map((point) => ({
+    ...point,
+    imei: WALKER.imei,
+    latitude: point.latitude + WALKER.north,
+    longitude: point.longitude + WALKER.east,
+  }));
+  await service.admin.device('owner1@example.com', WALKER.imei);
+  for (let at = 0; at < track.length; at += 40) {
+    const piece = track.slice(at, at + 40);
+    assert.equal((await pod.points(piece)).accepted, piece.length);
+  }
+  const startMs = Date.parse(track[0]?.recorded_at ?? '');
+  const seconds = (time: string | undefined): number => (Date.parse(time ?? '') - startMs) / 1_000;
+  const { body } = await pod.get(`/api/v3/events?type=geofence&device=${WALKER.imei}&limit=200`, key);
+  const events: { id: number; occurred_at: string; data: Record<string, string> }[] = body.data;
+  assert.deepEqual(
+    events
+      .sort((a, b) => a.id - b.id)
+      .map(({ data, occurred_at }) => [
+        seconds(occurred_at),
+        data['event'],
+        data['areaName'],
+        seconds(data['enteredAt']),
+      ]),
+    WALK,
+  );
+}

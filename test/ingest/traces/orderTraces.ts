@@ -1,4 +1,4 @@
-import { circle, depot, FAR, INSIDE, OUTSIDE } from './places.ts';
+import { circle, depot, INSIDE, OUTSIDE } from './places.ts';
 import { RULES } from './rules.ts';
 import { batch, create, drive, entry, exit, type Place, point, type Trace, trace } from './trace.ts';
 
@@ -30,30 +30,12 @@ export const ORDER_TRACES: readonly Trace[] = [
     steps: [create(depot()), batch(point(10, OUTSIDE), point(10, INSIDE), point(20, OUTSIDE))],
     events: [],
   }),
-  trace('points a millisecond apart are two', RULES.identity, {
-    steps: [create(depot()), drive([10, INSIDE], [10.001, OUTSIDE])],
-    events: [entry(10, 'depot'), exit(10.001, 'depot', { sinceSeconds: 10 })],
-  }),
   trace('a batch in any order is evaluated in the order of time', RULES.timeOrder, {
     steps: [
       create60,
       batch(point(80, OUTSIDE), point(10, INSIDE), point(70, INSIDE), point(0, OUTSIDE), point(40, INSIDE)),
     ],
     events: [entry(70, 'depot', minute(10)), exit(80, 'depot', minute(10))],
-  }),
-  trace('devices have nothing to do with each other', RULES.minimumStay, {
-    devices: { van: { owner: 'anna', shared: false }, car: { owner: 'anna', shared: false } },
-    steps: [
-      create60,
-      drive(
-        [0, INSIDE, 'van'],
-        [30, INSIDE, 'car'],
-        [60, OUTSIDE, 'van'],
-        [89, INSIDE, 'car'],
-        [90, INSIDE, 'car'],
-      ),
-    ],
-    events: [entry(90, 'depot', { ...minute(30), device: 'car' })],
   }),
 
   trace('entries at one point come by area id, not by name', RULES.order, {
@@ -72,28 +54,5 @@ export const ORDER_TRACES: readonly Trace[] = [
   trace('an exit comes before an entry at the same point, also when its area is younger', RULES.order, {
     steps: [create(west), create(east), drive([0, IN_EAST], [10, IN_WEST])],
     events: [entry(0, 'east'), exit(10, 'east', { sinceSeconds: 0 }), entry(10, 'west')],
-  }),
-  trace('a stay completed and an entry at once come by area id', RULES.order, {
-    steps: [
-      create(circle('old', [41.9, 12.54], 400)),
-      create({ ...east, dwell_seconds: 60 }),
-      create(circle('new', [41.9, 12.54], 400)),
-      drive([0, IN_EAST], [60, [41.9, 12.54]]),
-    ],
-    events: [entry(60, 'old'), entry(60, 'east', minute(0)), entry(60, 'new')],
-  }),
-  trace('a jump from area to area leaves one and enters the other', RULES.order, {
-    steps: [
-      create(circle('harbour', FAR, 500)),
-      create(depot()),
-      drive([0, INSIDE], [10, FAR], [20, INSIDE]),
-    ],
-    events: [
-      entry(0, 'depot'),
-      exit(10, 'depot', { sinceSeconds: 0 }),
-      entry(10, 'harbour'),
-      exit(20, 'harbour', { sinceSeconds: 10 }),
-      entry(20, 'depot'),
-    ],
   }),
 ];

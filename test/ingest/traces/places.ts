@@ -5,7 +5,6 @@ type NamedBody = AreaBody & { readonly name: string };
 /** In the middle of `depot`, and a kilometre away from it. */
 export const INSIDE: Place = [41.9, 12.5];
 export const OUTSIDE: Place = [41.91, 12.5];
-export const FAR: Place = [-33.86, 151.2];
 
 /** 200 m around INSIDE. */
 export function depot(fields: AreaBody = {}): NamedBody {

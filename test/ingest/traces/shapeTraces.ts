@@ -102,34 +102,4 @@ export const SHAPE_TRACES: readonly Trace[] = [
     ],
     events: visit('fiji'),
   }),
-  trace('a circle over the antimeridian is one area on both sides', RULES.geodesic, {
-    steps: [
-      create(circle('buoy', [52, 179.99], 2_000)),
-      drive([0, [52, 179.9]], [10, [52, 179.995]], [15, [52, -179.995]], [20, [52, -179.97]]),
-    ],
-    events: visit('buoy'),
-  }),
-  trace('a track over the antimeridian goes the short way', RULES.shortWay, {
-    steps: [
-      create(
-        track(
-          'crossing',
-          [
-            [60, 179],
-            [60, -179],
-          ],
-          { buffer_m: 1_000 },
-        ),
-      ),
-      drive([0, [60, 0]], [10, [60, 179.5]], [15, [60, -179.5]], [20, [60, -178.9]]),
-    ],
-    events: visit('crossing'),
-  }),
-  trace('a circle around the pole has all longitudes', RULES.geodesic, {
-    steps: [
-      create(circle('camp', [89.9, 30], 50_000)),
-      drive([0, [89, 30]], [10, [89.9, 30]], [15, [89.8, -150]], [18, [90, 77]], [20, [89, -150]]),
-    ],
-    events: visit('camp'),
-  }),
 ];

@@ -24,6 +24,21 @@ export interface PlayerPorts {
   readonly startMs: number;
 }
 
+/** Stories that are played side by side. With all of them at once, a slow machine opens no connection in time. */
+const LANES = 6;
+
+/** Calls `play` for each of the players, for a few of them at a time. */
+export async function inLanes(
+  players: readonly ApiPlayer[],
+  play: (player: ApiPlayer) => Promise<void>,
+): Promise<void> {
+  const waiting = players.values();
+  const lane = async () => {
+    for (const player of waiting) await play(player);
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
 /** Plays a story through the listeners of the service. The table is the one that the engine alone is evaluated by. */
 export class ApiPlayer {
   readonly trace: Trace;
