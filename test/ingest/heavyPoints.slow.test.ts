@@ -16,8 +16,8 @@ const commits = async ({ sql }: IngestSide): Promise<number> =>
   (await sql`select from change where kind = 'positions'`).length;
 
 describe('a point in more areas than others may wait for', () => {
-  /** With an event each they are more work than a point may be beside others. */
-  const MANY = 200;
+  /** With an event each they are more work than a device may be beside others. */
+  const MANY = 500;
 
   test('is stored after those that came with it, each of its events once and in their order', async (t) => {
     const { side, imeis } = await startSetup(t, MANY, {});
