@@ -53,10 +53,10 @@ import { type LogInPorts, LoginTurns } from './tenants/logIn.ts';
 import { v1SessionRoutes } from './tenants/sessions.routes.ts';
 import { VERSION } from './version.ts';
 import { webhookDeliveryRoutes } from './webhooks/deliveries.routes.ts';
+import { DELIVERY_ID } from './webhooks/delivery.ts';
 import { SummaryCache } from './webhooks/deliverySummary.ts';
 import { DELIVERY_BODY_SCHEMAS, DELIVERY_SCHEMAS, EXAMPLE_EXHAUSTED } from './webhooks/deliveryView.ts';
 import { WEBHOOK_SCHEMAS } from './webhooks/endpoint.ts';
-import { DELIVERY_ID } from './webhooks/message.ts';
 import { webhookRoutes } from './webhooks/webhooks.routes.ts';
 
 export interface RoutePorts extends EventPorts, ChangePorts {

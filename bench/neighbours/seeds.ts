@@ -10,7 +10,7 @@ import { HOUR_MS } from '../../src/lib/time.ts';
 import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { RawSql } from '../../src/postgres/sqlText.ts';
-import { newSecret, seal } from '../../src/webhooks/message.ts';
+import { newSecret, seal } from '../../src/webhooks/delivery.ts';
 import { jaggedRing, polygonArea } from '../setup/areas.ts';
 import { SECRETS_KEY } from '../setup/service.ts';
 

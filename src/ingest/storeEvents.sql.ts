@@ -12,7 +12,12 @@ import { arrayLiteral, type Tx } from '../postgres/sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/delivery/claims.sql.ts';
 import type { OutboxEvent, OutboxRow } from '../webhooks/delivery/outbox.sql.ts';
 import { insertOutbox, selectReceivers } from '../webhooks/delivery/outbox.sql.ts';
-import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } from '../webhooks/message.ts';
+import {
+  fleetEventBody,
+  fleetEventWebhookId,
+  type WebhookType,
+  webhookTypeOf,
+} from '../webhooks/delivery.ts';
 import type { GeofenceEventAt, IngestMemory } from './evaluateFixes.ts';
 import type { DeviceEventAt } from './fix.ts';
 import type { LockedState } from './points.sql.ts';

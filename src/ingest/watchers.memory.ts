@@ -1,5 +1,5 @@
 import { invariant } from '../lib/errors.ts';
-import { type ActiveEndpoint, matches, type WebhookType } from '../webhooks/message.ts';
+import { type ActiveEndpoint, matches, type WebhookType } from '../webhooks/delivery.ts';
 
 interface Membership {
   readonly worldId: number;

@@ -23,9 +23,9 @@ import {
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type ChangePorts, type ReadPorts, type Route, routeFactory } from '../http/route.ts';
 import { type Delivery, REPLAYABLE, selectDeadLetters, selectDeliveries } from './deliveries.sql.ts';
+import { DELIVERY_ID, DELIVERY_STATUSES } from './delivery.ts';
 import { type SummaryCache, summarize } from './deliverySummary.ts';
 import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './deliveryView.ts';
-import { DELIVERY_ID, DELIVERY_STATUSES } from './message.ts';
 import {
   parseReplayRequest,
   REPLAY_ERRORS,

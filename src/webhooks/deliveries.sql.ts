@@ -1,6 +1,6 @@
 import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import { RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
-import type { DeliveryStatus, WebhookType } from './message.ts';
+import type { DeliveryStatus, WebhookType } from './delivery.ts';
 import { selectRemovedOf } from './webhooks.sql.ts';
 
 /** A delivery as its owner sees it, under the names of the API and of the table. */

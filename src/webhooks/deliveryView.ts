@@ -4,8 +4,6 @@ import type { EventType } from '../events/fleetEvent.ts';
 import type { Schema } from '../http/openapi/schema.ts';
 import { choice, ID, integer, nullable, number, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import type { Delivery } from './deliveries.sql.ts';
-import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
-import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK } from './endpoint.ts';
 import {
   DELIVERY_STATUSES,
   deliveryHeaders,
@@ -17,7 +15,9 @@ import {
   WEBHOOK_TYPES,
   type WebhookType,
   webhookTypeOf,
-} from './message.ts';
+} from './delivery.ts';
+import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
+import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK } from './endpoint.ts';
 
 const CREATED_AT = new Date(EXAMPLE_NOW_MS);
 

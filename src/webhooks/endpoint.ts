@@ -25,7 +25,7 @@ import {
   SIGNATURE_VERSION,
   type Subscription,
   WEBHOOK_TYPES,
-} from './message.ts';
+} from './delivery.ts';
 
 /** What an owner decides about an endpoint, under the names of the API and of the table. */
 export interface EndpointDraft {

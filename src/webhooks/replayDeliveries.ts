@@ -5,7 +5,7 @@ import type { Sql } from '../postgres/sql.ts';
 import type { Delivery, ReplayCursor, ReplayRequest, RequeuedChunk } from './deliveries.sql.ts';
 import { REPLAYABLE, requeueChunk, requeueDelivery } from './deliveries.sql.ts';
 import { insertDeliveries } from './delivery/claims.sql.ts';
-import { newEventId, pingBody } from './message.ts';
+import { newEventId, pingBody } from './delivery.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 
 /** Wakes the delivery workers of these endpoints. */

@@ -1,8 +1,8 @@
 import type { KeyObject } from 'node:crypto';
 import type { KeyState } from '../access/keyring.memory.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
+import { newSecret, seal } from './delivery.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft, type Webhook } from './endpoint.ts';
-import { newSecret, seal } from './message.ts';
 import { endLeftOut, endPause } from './pauses/pauses.sql.ts';
 import type { Wake } from './replayDeliveries.ts';
 import { deleteWebhook, insertWebhook, rotateSecret, selectWebhook, updateWebhook } from './webhooks.sql.ts';

@@ -1,7 +1,7 @@
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { assignments, RawSql } from '../postgres/sqlText.ts';
+import type { ActiveEndpoint, Subscription } from './delivery.ts';
 import type { EndpointChange, EndpointDraft, Webhook } from './endpoint.ts';
-import type { ActiveEndpoint, Subscription } from './message.ts';
 
 /** A `Webhook`, in its order. */
 const COLUMNS = new RawSql(`

@@ -15,7 +15,7 @@ import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
 import { localNotifier } from '../../src/redis/wakeUps.ts';
-import { WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
+import { WEBHOOK_TYPES } from '../../src/webhooks/delivery.ts';
 
 /** What a pod holds and does besides its listeners. It gets no notifications. */
 export interface MemoryPod {

@@ -10,7 +10,7 @@ import { ERRORS } from '../../src/http/answer.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';
 import { createMetrics } from '../../src/metrics.ts';
 import { applicationRoutes } from '../../src/tenants/application.routes.ts';
-import { WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
+import { WEBHOOK_TYPES } from '../../src/webhooks/delivery.ts';
 import { describedRoutes } from '../support/http/describedApi.ts';
 import { guideBlocks, guidePages, guideSection, PROJECT, PROSE } from './guide.ts';
 import { findProgram } from './programs.ts';

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { promisify } from 'node:util';
-import { deliveryHeaders } from '../../src/webhooks/message.ts';
+import { deliveryHeaders } from '../../src/webhooks/delivery.ts';
 import { accepts, findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { trustedCertificate } from '../support/webhooks/receiver.ts';

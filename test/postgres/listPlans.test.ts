@@ -7,7 +7,7 @@ import { selectAreaEvents, selectFleetEvents } from '../../src/events/fleetEvent
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { Statement } from '../../src/postgres/sqlText.ts';
 import { selectDeadLetters, selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
-import type { DeliveryStatus } from '../../src/webhooks/message.ts';
+import type { DeliveryStatus } from '../../src/webhooks/delivery.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../../src/ingest/storeEvents.sql.ts';
 import { insertDeliveries, type NewDelivery } from '../../src/webhooks/delivery/claims.sql.ts';
-import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/message.ts';
+import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/delivery.ts';
 import { countLeftOut } from '../../src/webhooks/pauses/leftOut.sql.ts';
 import { type LeftOutPorts, makeLeftOut } from '../../src/webhooks/pauses/makeLeftOut.ts';
 import { endPause, pauseWebhooks } from '../../src/webhooks/pauses/pauses.sql.ts';

@@ -8,7 +8,7 @@ import {
   newEventId,
   WEBHOOK_TYPES,
   webhookTypeOf,
-} from '../../src/webhooks/message.ts';
+} from '../../src/webhooks/delivery.ts';
 
 const AT_MS = Date.UTC(2026, 2, 1, 12, 0, 0, 5);
 

@@ -8,7 +8,7 @@ import type { Tx } from '../../src/postgres/sql.ts';
 import { isUniqueViolation } from '../../src/postgres/sqlErrors.ts';
 import { selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
 import { fanOut } from '../../src/webhooks/delivery/outbox.sql.ts';
-import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/message.ts';
+import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/delivery.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 
 const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';

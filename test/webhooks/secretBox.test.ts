@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { newSecret, open, seal } from '../../src/webhooks/message.ts';
+import { newSecret, open, seal } from '../../src/webhooks/delivery.ts';
 
 const KEY = createSecretKey(Buffer.alloc(32, 7));
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { deliveryHeaders } from '../../src/webhooks/message.ts';
+import { deliveryHeaders } from '../../src/webhooks/delivery.ts';
 
 /** Made with openssl: body, secret → headers. */
 interface Vector {

@@ -7,7 +7,7 @@ import {
   type RetryPolicy,
   type RetryRule,
   transition,
-} from '../../src/webhooks/message.ts';
+} from '../../src/webhooks/delivery.ts';
 
 const FIVE: RetryRule = { policy: 'exponential', maxRetries: 5 };
 const NONE: RetryRule = { policy: 'none', maxRetries: 5 };

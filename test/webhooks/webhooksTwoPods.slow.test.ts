@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { newEventId, pingBody } from '../../src/webhooks/message.ts';
+import { newEventId, pingBody } from '../../src/webhooks/delivery.ts';
 import { type Pod, request } from '../support/pod.ts';
 import { skipWithoutRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';

@@ -9,7 +9,7 @@ import { parseJson } from '../../lib/parseText.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import { readIfThere } from '../../postgres/embedded/dataFolder.ts';
-import { SECRET_PREFIX } from '../../webhooks/message.ts';
+import { SECRET_PREFIX } from '../../webhooks/delivery.ts';
 import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhooks.sql.ts';
 import type { FleetCommand } from '../command.ts';
 import { defineCommand, optional, PAGE_ROWS, printPages, required, withAccount } from '../command.ts';

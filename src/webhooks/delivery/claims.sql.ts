@@ -1,7 +1,7 @@
 import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
 import { DELIVERY_COLUMNS, type Delivery } from '../deliveries.sql.ts';
-import type { RetryRule, Transition, WebhookType } from '../message.ts';
-import { newDeliveryIdStart, ORDINAL_HEX_CHARS } from '../message.ts';
+import type { RetryRule, Transition, WebhookType } from '../delivery.ts';
+import { newDeliveryIdStart, ORDINAL_HEX_CHARS } from '../delivery.ts';
 
 /** A delivery about to be queued. */
 export interface NewDelivery {

@@ -4,7 +4,7 @@ import type { CidrSet } from '../../access/ipAddress.ts';
 import { type Clock, DeadlineExceeded } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
-import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from '../message.ts';
+import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from '../delivery.ts';
 import type { Attempt, Claim, Claimed, EndedAttempt, Lease, NextAttempt } from './claims.sql.ts';
 import { completeAttempt, releaseLease, selectInterrupted } from './claims.sql.ts';
 import { selectDueInMs } from './dueEndpoints.sql.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from '../message.ts';
+import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from '../delivery.ts';
 
 /** An event whose deliveries are made later, with the body that all of them share. */
 export interface OutboxEvent {

@@ -5,7 +5,7 @@ import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { insertDeliveries, type NewDelivery } from '../delivery/claims.sql.ts';
-import { fleetEventBody, fleetEventWebhookId, matches, webhookTypeOf } from '../message.ts';
+import { fleetEventBody, fleetEventWebhookId, matches, webhookTypeOf } from '../delivery.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 import {
   advanceLeftOut,

@@ -1,7 +1,7 @@
 import { CHANGE_CHANNEL, recordChange } from '../../changelog/changes.sql.ts';
 import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
 import { insertDeliveries } from '../delivery/claims.sql.ts';
-import { ALL_TYPES, newEventId, type PauseReason, pauseBody, type WebhookType } from '../message.ts';
+import { ALL_TYPES, newEventId, type PauseReason, pauseBody, type WebhookType } from '../delivery.ts';
 
 /** How long no attempt has succeeded at an endpoint that counts as dead, and how many have failed at least. */
 const DEAD_AFTER_DAYS = 5;

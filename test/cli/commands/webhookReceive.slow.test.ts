@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
-import { newSecret } from '../../../src/webhooks/message.ts';
+import { newSecret } from '../../../src/webhooks/delivery.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { makeDataDir, removeDataDir } from '../../support/postgres/cluster.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { scopeNames } from '../../../src/access/scopes.ts';
 import { ERRORS } from '../../../src/http/answer.ts';
-import { deliveryHeaders } from '../../../src/webhooks/message.ts';
+import { deliveryHeaders } from '../../../src/webhooks/delivery.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';
 import { StrictApi } from '../../support/http/strictApi.ts';
 

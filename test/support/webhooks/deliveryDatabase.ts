@@ -14,8 +14,8 @@ import {
 } from '../../../src/webhooks/delivery/claims.sql.ts';
 import { claimInBatches, type DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
+import { newEventId, newSecret, seal } from '../../../src/webhooks/delivery.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
-import { newEventId, newSecret, seal } from '../../../src/webhooks/message.ts';
 import { insertWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sql } from '../../../src/postgres/sql.ts';
-import { UNSURE_ATTEMPTS_MAX } from '../../../src/webhooks/message.ts';
+import { UNSURE_ATTEMPTS_MAX } from '../../../src/webhooks/delivery.ts';
 import type { Received, Receiver } from './receiver.ts';
 
 /** An endpoint as a test made it: where its receiver is, and how many attempts a delivery of it gets. */
