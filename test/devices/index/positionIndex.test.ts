@@ -69,7 +69,7 @@ describe('near', () => {
 
 describe('put and remove', () => {
   test('support 100 000 devices at one position', () => {
-    const index = new PositionIndex(new SlotColumns(100_000));
+    const index = new PositionIndex(new SlotColumns(200_100));
     const devices = new Map<number, Position>();
     for (let slot = 0; slot < 100_000; slot++) {
       index.put(slot, 0, 0);
