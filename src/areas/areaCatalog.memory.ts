@@ -3,6 +3,8 @@ import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/measure.ts';
 import { invariant } from '../lib/errors.ts';
+import { radixOrder } from '../lib/radixOrder.ts';
+import type { Steps } from '../lib/workTurns.ts';
 import type { AreaType, StoredArea } from './area.ts';
 import type { Shape } from './shape.ts';
 
@@ -13,12 +15,14 @@ export interface Area extends StoredArea {
 
 /**
  * All areas of all tenants, in memory. Readers name the worlds that they may see (one or two) first. `put` and `remove`
- * are the only mutators. Only the follower of the change feed calls them, so changes come in order.
+ * are the only mutators of one that is in use. Only the follower of the change feed calls them, so changes come in order.
  */
 export class AreaCatalog {
   #byId = new Map<number, Area>();
   #byExternalId = new Map<string, Area>();
   #worlds = new Map<number, WorldAreas>();
+  /** What is in no tree yet, by world. */
+  readonly #loaded = new Map<number, Entry[]>();
   #stays: StayCounts;
 
   /** `stays`: counts the stays in its areas, with the devices of a Fleet. */
@@ -42,6 +46,34 @@ export class AreaCatalog {
   put(area: Area): void {
     const entries = entriesOf(area);
     this.remove(area.id);
+    const { tree } = this.#add(area);
+    for (const entry of entries) tree.insert(entry);
+  }
+
+  /** Adds an area that is not there. It is not near anything before `index`: so many are loaded faster than one by one. */
+  load(area: Area): void {
+    invariant(!this.#byId.has(area.id), 'an area is loaded once');
+    this.#add(area);
+    const loaded = this.#loaded.get(area.worldId);
+    if (loaded === undefined) this.#loaded.set(area.worldId, entriesOf(area));
+    else loaded.push(...entriesOf(area));
+  }
+
+  /** Puts all that was loaded into the trees of its worlds. */
+  *index(): Steps<void> {
+    for (const [worldId, entries] of this.#loaded) {
+      const tree = this.#worlds.get(worldId)?.tree;
+      const order = yield* radixOrder(Float64Array.from(entries, curveOrder));
+      // Entries that follow each other on the curve are near each other: each part becomes a branch of the tree.
+      for (let at = 0; at < order.length; at += ENTRIES_PER_STEP) {
+        tree?.load(Array.from(order.subarray(at, at + ENTRIES_PER_STEP), (n) => entries[n] as Entry));
+        yield;
+      }
+    }
+    this.#loaded.clear();
+  }
+
+  #add(area: Area): WorldAreas {
     this.#byId.set(area.id, area);
     if (area.definition.externalId !== null) this.#byExternalId.set(externalKey(area), area);
     let world = this.#worlds.get(area.worldId);
@@ -51,8 +83,8 @@ export class AreaCatalog {
     }
     world.all.put(area);
     world.list(area.definition.geometry.type).put(area);
-    for (const entry of entries) world.tree.insert(entry);
     this.#stays.putArea(area.id, area.accountId);
+    return world;
   }
 
   remove(areaId: number): void {
@@ -166,6 +198,23 @@ function entriesOf(area: Area): Entry[] {
 /** A shape has the same boxes each time, so an entry that is made anew finds the one in the tree, or its twin. */
 function isOfSameArea(a: Entry, b: Entry): boolean {
   return a.area === b.area && a.minX === b.minX && a.minY === b.minY;
+}
+
+/** Three full levels of a tree with nine branches each, and some milliseconds of work. */
+const ENTRIES_PER_STEP = 9 ** 3;
+
+/** Where the corner of a box is on a curve through all of the earth that turns at every bit of its coordinates. */
+function curveOrder({ minX, minY }: Entry): number {
+  return (spread((minX + 180) / 360) * 2 + spread((minY + 90) / 180)) >>> 0;
+}
+
+/** The first 16 bits behind the point of a number from 0 to 1, each at every second place. */
+function spread(share: number): number {
+  let bits = Math.max(0, Math.min(0xffff, Math.floor(share * 0x10000)));
+  bits = (bits | (bits << 8)) & 0x00ff00ff;
+  bits = (bits | (bits << 4)) & 0x0f0f0f0f;
+  bits = (bits | (bits << 2)) & 0x33333333;
+  return (bits | (bits << 1)) & 0x55555555;
 }
 
 function idOf(area: Area): number {

@@ -6,7 +6,14 @@ import {
   edgeIndexBytes,
   type RingIndex,
 } from '../geo/edgeIndex.ts';
-import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geo/measure.ts';
+import {
+  type Bounds,
+  circleBounds,
+  corridorBounds,
+  type IndexBox,
+  indexBoxes,
+  ringBounds,
+} from '../geo/measure.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
 import { type Path, type Ring, unwrapLine, unwrapRing } from '../geo/path.ts';
 import { ringSide } from '../geo/ringSide.ts';
@@ -32,15 +39,16 @@ export interface Shape {
 
 /**
  * The shape of a geometry. Its edges are compiled when it is first asked: some tenths of a microsecond per vertex, so a
- * millisecond at most. The compiled edges of all shapes together have a limit; see CompiledEdges.
+ * millisecond at most. The compiled edges of all shapes together have a limit; see CompiledEdges. `bounds`: those of
+ * areaMeasures where they are known, so that they need not be computed again.
  */
-export function toShape(geometry: AreaGeometry): Shape {
+export function toShape(geometry: AreaGeometry, bounds: Bounds | null = null): Shape {
   switch (geometry.type) {
     case 'circle':
     case 'point':
       return new CircleShape(geometry);
     case 'polygon':
-      return new PolygonShape(geometry);
+      return new PolygonShape(geometry, bounds);
     case 'polyline':
       return new PolylineShape(geometry);
   }
@@ -80,10 +88,12 @@ class CircleShape implements Shape {
 /** The exact test of ringSide gives the sign, the nearest edge the amount. */
 class PolygonShape implements Shape {
   readonly #polygon: Polygon;
+  readonly #bounds: Bounds | null;
   #compiled: RingIndex | null = null;
 
-  constructor(polygon: Polygon) {
+  constructor(polygon: Polygon, bounds: Bounds | null) {
     this.#polygon = polygon;
+    this.#bounds = bounds;
   }
 
   contains(lat: number, lng: number): boolean {
@@ -105,7 +115,7 @@ class PolygonShape implements Shape {
   }
 
   boxes(): IndexBox[] {
-    return indexBoxes(ringBounds(this.#ring()));
+    return indexBoxes(this.#bounds ?? ringBounds(this.#ring()));
   }
 
   parts(): IndexBox[] {

@@ -1,6 +1,6 @@
 import { Keyring } from '../access/keyring.memory.ts';
 import type { StoredArea } from '../areas/area.ts';
-import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { type Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
 import { toShape } from '../areas/shape.ts';
 import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
@@ -146,9 +146,22 @@ export function* putAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): S
   const pace = new Pace();
   for (const area of areas) {
     if ((catalog.revisionOf(area.id) ?? 0) >= area.revision) continue;
-    catalog.put({ ...area, shape: toShape(area.definition.geometry) });
+    catalog.put(withShape(area));
     if (pace.isDue()) yield* pace.pause();
   }
+}
+
+/** Loads areas that are not in memory: see AreaCatalog.load. */
+export function* fillAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
+  const pace = new Pace();
+  for (const area of areas) {
+    catalog.load(withShape(area));
+    if (pace.isDue()) yield* pace.pause();
+  }
+}
+
+function withShape(area: StoredArea): Area {
+  return { ...area, shape: toShape(area.definition.geometry, area.measures.bounds) };
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ApplyPorts, Memory } from './applyChanges.ts';
-import { emptyMemory, followPositions, followWrites, putAreas } from './applyChanges.ts';
+import { emptyMemory, fillAreas, followPositions, followWrites } from './applyChanges.ts';
 
 /** A million devices are loaded in 11 s; this only ends a load that is stuck. */
 const LOAD_DEADLINE_MS = 600_000;
@@ -85,6 +85,7 @@ export async function loadFleet(
     await tx.unsafe(`set local statement_timeout = ${LOAD_DEADLINE_MS}`);
     const end = await selectLogEnd(tx);
     const total = await countDevices(tx);
+    fleet.expect(total);
     let loaded = 0;
     await copyDevices(tx, async (rows) => {
       await turns.run('log', loadDevices(fleet, rows));
@@ -100,7 +101,8 @@ export async function loadFleet(
       fleet.stays.setLimit(row.accountId, row.maxStays);
     }
     for (const row of await selectSubscriptions(tx, null)) subscriptions.put(row);
-    await copyAreas(tx, (rows) => turns.run('log', putAreas(areas, rows)));
+    await copyAreas(tx, (rows) => turns.run('log', fillAreas(areas, rows)));
+    await turns.run('log', areas.index());
     for (const { id, version } of await selectWorldVersions(tx)) fleet.raiseVersion(id, version);
     onProgress(loaded, total);
     return end;

@@ -79,6 +79,12 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     return this.#size;
   }
 
+  /** So many devices will be added. */
+  expect(devices: number): void {
+    this.#byId.expect(devices);
+    this.#byImei.expect(devices);
+  }
+
   /** The row of a device, or 0. */
   rowOfId(id: number): number {
     return this.#byId.find(id, 0);
@@ -96,7 +102,7 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     this.#setImei(row, fields.imei);
     this.#rows.setDouble(row, RECORDED_AT, Number.NaN);
     this.#write(row, fields);
-    this.#byId.put(row);
+    invariant(this.#byId.put(row) === 0, 'a device is added once');
     this.#byImei.put(row);
     this.#size++;
     return row;

@@ -1,5 +1,4 @@
 import { WorldWatch } from '../changelog/appliedTransactions.memory.ts';
-import { invariant } from '../lib/errors.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeQuery } from './changes/changeOrder.ts';
 import {
@@ -189,17 +188,22 @@ export class Fleet {
     for (const world of this.#worlds.values()) world.changes.forgetRemovals(beforeMs);
   }
 
+  /** So many devices will be loaded. */
+  expect(devices: number): void {
+    this.#columns.expect(devices);
+  }
+
   /**
    * Adds a device that is not there, with its position if it has one. It is in no list and no index before `index`: so many
    * are loaded faster than one by one.
    */
   load(fields: DeviceFields, editedXid: number, position: LatestPosition | null, motion: Motion): void {
     const columns = this.#columns;
-    invariant(columns.rowOfId(fields.id) === 0, 'a device is loaded once');
     const row = columns.add(fields);
     if (position !== null) {
       columns.setLatLng(row, position.lat, position.lng);
       columns.move(row, position, motion);
+      columns.setStaysRevision(row, motion.revision);
     }
     columns.putXids(row, position === null ? 0 : motion.xid, editedXid);
     const loaded = this.#loaded.get(fields.worldId);

@@ -1,3 +1,5 @@
+import { invariant } from '../lib/errors.ts';
+
 /** What rows are found by; `field` says by which of their keys. No two rows of a hash have the same. */
 export interface RowKeys {
   /** A number from 0 to 2^53. */
@@ -8,32 +10,46 @@ export interface RowKeys {
 
 /** Tables of their own for parts of the keys: one that grows is copied in a fraction of a millisecond. */
 const PART_BITS = 11;
-const INITIAL_PLACES = 4;
+const LEAST_PLACES = 4;
+/** The highest number of a row takes so many bits; the others of an entry are a part of the hash, its tag. */
+const ROW_BITS = 26;
+const ROW_MASK = 2 ** ROW_BITS - 1;
 
 /**
  * Finds rows by their keys: numbers of rows in open tables, at most three quarters full, in some 7 bytes for each. Row 0
- * means that there is none.
+ * means that there is none. An entry has six bits of the hash too, so rows, which are far away in memory, are hardly looked at
+ * but for the one that is found.
  */
 export class RowHash {
   readonly #keys: RowKeys;
   readonly #field: number;
   readonly #parts: (Uint32Array | undefined)[] = new Array(2 ** PART_BITS).fill(undefined);
   readonly #counts = new Uint32Array(2 ** PART_BITS);
+  /** Places of a table that is new. */
+  #firstPlaces = LEAST_PLACES;
 
   constructor(keys: RowKeys, field: number) {
     this.#keys = keys;
     this.#field = field;
   }
 
+  /** So many rows will come: their tables are as large from the beginning. */
+  expect(rows: number): void {
+    const places = (rows / 2 ** PART_BITS) * (4 / 3);
+    while (this.#firstPlaces < places) this.#firstPlaces *= 2;
+  }
+
   /** The row with this key, or 0. */
   find(head: number, tail: number): number {
     const hash = hashOf(head);
     const table = this.#parts[hash >>> (32 - PART_BITS)];
-    return table === undefined ? 0 : (table[this.#placeOf(table, hash, head, tail)] as number);
+    if (table === undefined) return 0;
+    return (table[this.#placeOf(table, hash, head, tail)] as number) & ROW_MASK;
   }
 
-  /** Adds a row, in place of the one with its key if there is one. */
-  put(row: number): void {
+  /** Adds a row, in place of the one with its key, which is returned; 0: there was none. */
+  put(row: number): number {
+    invariant(row <= ROW_MASK, 'a number of a row fits into an entry');
     const head = this.#head(row);
     const hash = hashOf(head);
     const part = hash >>> (32 - PART_BITS);
@@ -41,8 +57,10 @@ export class RowHash {
     if (table === undefined || 4 * (this.#counts[part] as number) >= 3 * table.length)
       table = this.#grow(part);
     const place = this.#placeOf(table, hash, head, this.#tail(row));
-    if (table[place] === 0) this.#counts[part] = (this.#counts[part] as number) + 1;
-    table[place] = row;
+    const present = (table[place] as number) & ROW_MASK;
+    if (present === 0) this.#counts[part] = (this.#counts[part] as number) + 1;
+    table[place] = entryOf(hash, row);
+    return present;
   }
 
   /** Removes the row, unless another one has its key by now. Its key must still be that with which it was added. */
@@ -54,11 +72,11 @@ export class RowHash {
     if (table === undefined) return;
     const mask = table.length - 1;
     let hole = this.#placeOf(table, hash, head, this.#tail(row));
-    if (table[hole] !== row) return;
+    if (((table[hole] as number) & ROW_MASK) !== row) return;
     this.#counts[part] = (this.#counts[part] as number) - 1;
     // Rows behind the hole that are not at home move up, so that no search ends before them.
     for (let place = (hole + 1) & mask; table[place] !== 0; place = (place + 1) & mask) {
-      const home = hashOf(this.#head(table[place] as number)) & mask;
+      const home = hashOf(this.#head((table[place] as number) & ROW_MASK)) & mask;
       if (((place - home) & mask) < ((place - hole) & mask)) continue;
       table[hole] = table[place] as number;
       hole = place;
@@ -77,25 +95,34 @@ export class RowHash {
   /** Where the row with this key is, or would be. */
   #placeOf(table: Uint32Array, hash: number, head: number, tail: number): number {
     const mask = table.length - 1;
+    const tag = entryOf(hash, 0);
     for (let place = hash & mask; ; place = (place + 1) & mask) {
-      const row = table[place] as number;
-      if (row === 0 || (this.#head(row) === head && this.#tail(row) === tail)) return place;
+      const entry = table[place] as number;
+      if (entry === 0) return place;
+      if (((entry ^ tag) & ~ROW_MASK) !== 0) continue;
+      const row = entry & ROW_MASK;
+      if (this.#head(row) === head && this.#tail(row) === tail) return place;
     }
   }
 
   #grow(part: number): Uint32Array {
     const present = this.#parts[part] ?? NO_ROWS;
-    const table = new Uint32Array(Math.max(INITIAL_PLACES, 2 * present.length));
+    const table = new Uint32Array(Math.max(this.#firstPlaces, 2 * present.length));
     const mask = table.length - 1;
-    for (const row of present) {
-      if (row === 0) continue;
-      let place = hashOf(this.#head(row)) & mask;
+    for (const entry of present) {
+      if (entry === 0) continue;
+      let place = hashOf(this.#head(entry & ROW_MASK)) & mask;
       while (table[place] !== 0) place = (place + 1) & mask;
-      table[place] = row;
+      table[place] = entry;
     }
     this.#parts[part] = table;
     return table;
   }
+}
+
+/** The bits of a hash that say neither the part nor, in tables of up to 32 768 places, the place. */
+function entryOf(hash: number, row: number): number {
+  return (((hash >>> 15) << ROW_BITS) | row) >>> 0;
 }
 
 const NO_ROWS = new Uint32Array(0);

@@ -6,8 +6,10 @@ import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { AREA_TYPES } from '../../src/areas/areaFields.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { InvariantError } from '../../src/lib/errors.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { wrapLng } from '../geo/shapes.ts';
 import { areaInMemory, shapeWith } from '../support/ingest/polygons.ts';
+import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 import { anySoundGeometry, round } from './definitions.ts';
 
@@ -129,12 +131,47 @@ test('after any changes the catalog lists what there is, and finds every area ar
           found += assertNear(catalog, model, step.worldIds, step.at);
         }
       }
-      for (const { lat, lng } of PLACES) found += assertNear(catalog, model, [1, 2, 3], { lat, lng });
-      assertLists(catalog, model);
+      const loaded = new AreaCatalog();
+      for (const area of model.values()) loaded.load(area);
+      inOneGo(loaded.index());
+      for (const each of [catalog, loaded]) {
+        for (const { lat, lng } of PLACES) found += assertNear(each, model, [1, 2, 3], { lat, lng });
+        assertLists(each, model);
+      }
     }),
     { seed: 5, numRuns: runs(50) },
   );
   assert.ok(found > 750, `only ${found} areas were found: the property says little`);
+});
+
+test('thousands of areas that were loaded are near where they are, and gone when they are removed', () => {
+  const random = seededRandom(4);
+  const catalog = new AreaCatalog();
+  const model = new Map<number, Area>();
+  for (let id = 1; id <= 3_000; id++) {
+    const center = { lat: random() * 180 - 90, lng: random() * 360 - 180 };
+    const area = areaInMemory(
+      id,
+      { type: 'circle', center, radiusM: 10 ** (1 + 4 * random()) },
+      { worldId: 1 + (id % 2) },
+    );
+    model.set(id, area);
+    catalog.load(area);
+  }
+  inOneGo(catalog.index());
+  for (const step of ['loaded', 'changed']) {
+    for (let n = 0; n < 40; n++) {
+      const at = { lat: random() * 180 - 90, lng: random() * 360 - 180 };
+      for (const worldIds of [[1], [2, 1]]) assertNear(catalog, model, worldIds, at);
+    }
+    if (step === 'changed') break;
+    for (let id = 1; id <= 3_000; id += 1 + Math.floor(random() * 3)) {
+      model.delete(id);
+      catalog.remove(id);
+    }
+  }
+  for (const id of model.keys()) catalog.remove(id);
+  assert.equal(catalog.size, 0);
 });
 
 describe('the catalog finds an area', () => {

@@ -2,7 +2,12 @@ import type { Steps } from '../../lib/workTurns.ts';
 import type { LatestPosition, Motion } from '../device.ts';
 import type { DeviceRow } from '../deviceRows.sql.ts';
 import type { Fleet } from '../fleet.memory.ts';
-import { encodePackedStays, type PackedStays, StoredStaysReader } from '../stays/packedStays.ts';
+import {
+  encodePackedStays,
+  NO_PACKED_STAYS,
+  type PackedStays,
+  StoredStaysReader,
+} from '../stays/packedStays.ts';
 
 /** The new position of a device and its stays, for memory and for the change log. */
 export interface PositionUpdate {
@@ -129,7 +134,7 @@ export function* loadDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<vo
   let work = 0;
   for (const { fields, editedXid, position, motion, stays } of rows) {
     fleet.load(fields, editedXid, position, motion);
-    if (position !== null) work += yield* fleet.putStays(fields.id, stays, motion.revision);
+    if (stays !== NO_PACKED_STAYS) work += yield* fleet.putStays(fields.id, stays, motion.revision);
     if (++work < LOADED_PER_STEP) continue;
     work = 0;
     yield;
