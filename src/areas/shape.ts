@@ -207,9 +207,9 @@ interface EdgeHolder {
 }
 
 /**
- * Bounds what the compiled edges of all shapes take: beyond the limit those are forgotten that were compiled longest ago.
- * To compile them again costs no more than the shapes that took their place have cost. So whoever asks about more areas
- * than have room pays for it, and others hardly do.
+ * Bounds what the compiled edges of all shapes take: beyond the limit, those that were compiled longest ago are forgotten.
+ * To compile them again costs no more than the shapes that took their place have cost. So a caller who asks about more
+ * areas than have room pays for it, and others hardly do.
  */
 export class CompiledEdges {
   readonly #maxBytes: number;

@@ -4,7 +4,7 @@ import type { Stay } from './stays/packedStays.ts';
 
 /**
  * A device of memory, seen for a moment. It is read from the columns when it is first asked for something, or `taken`;
- * after that it does not change. So whoever keeps one while other work has its turn takes it before.
+ * after that it does not change. So a caller that keeps one while other work has its turn takes it before.
  */
 export class Device {
   /** In the columns; 0 for one that is not in memory. */

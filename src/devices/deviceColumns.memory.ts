@@ -30,7 +30,7 @@ const [WORLD, NAMES, MODEL, GROUPS, VERSION, MOVED_XID, EDITED_XID, REVISION, SE
 ] as const;
 const [ENTRY, STAYS, STAYS_REVISION, IMEI_TAIL] = [32, 33, 34, 35] as const;
 
-/** A row that is no device: the place in the order of IMEIs from which a list goes on. */
+/** The row of no device: it holds the place in the order of IMEIs at which a list continues. */
 export const PROBE = 0;
 
 /**

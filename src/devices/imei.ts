@@ -38,7 +38,7 @@ export const ONE_DEVICE: readonly DescribedError[] = [
 
 const HEAD_DIGITS = 15;
 
-/** The first 15 digits as a number; 0 stands for a missing one. */
+/** The first 15 digits as a number; a missing one counts as 0. */
 export function imeiHead(imei: string): number {
   return Number(imei.length === HEAD_DIGITS ? imei : imei.slice(0, HEAD_DIGITS).padEnd(HEAD_DIGITS, '0'));
 }
