@@ -50,7 +50,7 @@ export class AreaCatalog {
     for (const entry of entries) tree.insert(entry);
   }
 
-  /** Adds an area that is not there. It is not near anything before `index`: so many are loaded faster than one by one. */
+  /** Adds an area that is not there. Searches find it only after `index`, which takes less time than one by one. */
   load(area: Area): void {
     invariant(!this.#byId.has(area.id), 'an area is loaded once');
     this.#add(area);

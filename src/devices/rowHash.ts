@@ -11,14 +11,14 @@ export interface RowKeys {
 /** Tables of their own for parts of the keys: one that grows is copied in a fraction of a millisecond. */
 const PART_BITS = 11;
 const LEAST_PLACES = 4;
-/** The highest number of a row takes so many bits; the others of an entry are a part of the hash, its tag. */
+/** Bits of the number of a row; the other bits of an entry are a part of the hash, its tag. */
 const ROW_BITS = 26;
 const ROW_MASK = 2 ** ROW_BITS - 1;
 
 /**
  * Finds rows by their keys: numbers of rows in open tables, at most three quarters full, in some 7 bytes for each. Row 0
- * means that there is none. An entry has six bits of the hash too, so rows, which are far away in memory, are hardly looked at
- * but for the one that is found.
+ * means that there is none. An entry has six bits of the hash too, so hardly any row is read but the one that is found:
+ * rows are far away in memory.
  */
 export class RowHash {
   readonly #keys: RowKeys;
