@@ -45,6 +45,12 @@ async function askProbe(question: StartQuestion): Promise<StartAnswer> {
 async function readAll(databaseUrl: string): Promise<number> {
   await using sql = openBenchSql(databaseUrl);
   const startMs = performance.now();
-  await sql.begin((tx) => copyDevices(tx, () => undefined));
+  await sql.begin((tx) =>
+    copyDevices(
+      tx,
+      () => undefined,
+      () => undefined,
+    ),
+  );
   return (performance.now() - startMs) / 1_000;
 }

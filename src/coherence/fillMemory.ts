@@ -2,9 +2,10 @@ import { copyAreas } from '../areas/areas.sql.ts';
 import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { countDevices, selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
-import { loadDevices } from '../devices/changes/positionUpdates.ts';
-import { copyDevices } from '../devices/deviceRows.sql.ts';
+import { putLoadedStays } from '../devices/changes/positionUpdates.ts';
+import { copyDevices, type DeviceRow } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
+import { NO_PACKED_STAYS } from '../devices/stays/packedStays.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
@@ -12,7 +13,7 @@ import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ApplyPorts, Memory } from './applyChanges.ts';
 import { emptyMemory, fillAreas, followPositions, followWrites } from './applyChanges.ts';
 
-/** A million devices are loaded in 11 s; this only ends a load that is stuck. */
+/** A million devices are loaded in some seconds; this only ends a load that is stuck. */
 const LOAD_DEADLINE_MS = 600_000;
 const PROGRESS_EVERY = 100_000;
 
@@ -87,10 +88,16 @@ export async function loadFleet(
     const total = await countDevices(tx);
     fleet.expect(total);
     let loaded = 0;
-    await copyDevices(tx, async (rows) => {
-      await turns.run('log', loadDevices(fleet, rows));
+    let staying: DeviceRow[] = [];
+    const load = (device: DeviceRow): void => {
+      fleet.load(device.fields, device.editedXid, device.position, device.motion);
+      if (device.stays !== NO_PACKED_STAYS) staying.push(device);
+    };
+    await copyDevices(tx, load, async (count) => {
+      if (staying.length > 0) await turns.run('log', putLoadedStays(fleet, staying));
+      staying = [];
       const before = loaded;
-      loaded += rows.length;
+      loaded += count;
       const isDue = Math.floor(before / PROGRESS_EVERY) < Math.floor(loaded / PROGRESS_EVERY);
       if (isDue && loaded < total) onProgress(loaded, total);
     });

@@ -41,13 +41,22 @@ async function selectDevices(sql: Sql, condition: SqlText): Promise<DeviceRow[]>
   return devices;
 }
 
-/** Gives all devices of all worlds to `use`, in batches. */
+/**
+ * Gives all devices of all worlds to `take`, one by one as they are read: what is forgotten at once costs the garbage
+ * collector nothing. After some hundred, `rest` is called with their number, and awaited.
+ */
 export async function copyDevices(
   tx: Tx,
-  use: (rows: readonly DeviceRow[]) => void | Promise<void>,
+  take: (device: DeviceRow) => void,
+  rest: (count: number) => void | Promise<void>,
 ): Promise<void> {
   const query = tx`select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
-  await copyRows(tx, query, copiedDevice, use);
+  await copyRows(
+    tx,
+    query,
+    (row) => take(copiedDevice(row)),
+    (taken) => rest(taken.length),
+  );
 }
 
 /** Reads `columns`, in their order. */

@@ -2,12 +2,7 @@ import type { Steps } from '../../lib/workTurns.ts';
 import type { LatestPosition, Motion } from '../device.ts';
 import type { DeviceRow } from '../deviceRows.sql.ts';
 import type { Fleet } from '../fleet.memory.ts';
-import {
-  encodePackedStays,
-  NO_PACKED_STAYS,
-  type PackedStays,
-  StoredStaysReader,
-} from '../stays/packedStays.ts';
+import { encodePackedStays, type PackedStays, StoredStaysReader } from '../stays/packedStays.ts';
 
 /** The new position of a device and its stays, for memory and for the change log. */
 export interface PositionUpdate {
@@ -129,17 +124,13 @@ export function* putDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<voi
   }
 }
 
-/** Loads devices that are not in memory with their positions and stays: see Fleet.load. */
-export function* loadDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<void> {
+/** Gives devices that were loaded their stays. */
+export function* putLoadedStays(fleet: Fleet, rows: readonly DeviceRow[]): Steps<void> {
   let work = 0;
-  for (const { fields, editedXid, position, motion, stays } of rows) {
-    fleet.load(fields, editedXid, position, motion);
-    if (stays !== NO_PACKED_STAYS) work += yield* fleet.putStays(fields.id, stays, motion.revision);
-    if (++work < LOADED_PER_STEP) continue;
+  for (const { fields, motion, stays } of rows) {
+    work += yield* fleet.putStays(fields.id, stays, motion.revision);
+    if (work < UPDATES_PER_STEP) continue;
     work = 0;
     yield;
   }
 }
-
-/** Devices and stays between two pauses: a fraction of a millisecond. */
-const LOADED_PER_STEP = 200;
