@@ -305,7 +305,7 @@ export class Fleet {
   /**
    * The `limit` devices nearest to a point by geodesic distance, no farther than `maxM` metres (Infinity: no bound).
    * They are sorted by distance, then by IMEI. Devices without a position are left out. Null when it would take
-   * more than about a millisecond: see `nearInSteps`.
+   * more than about a millisecond: see `nearInSteps`. They are read when they are asked: see Device.
    */
   near(
     worldIds: readonly number[],
@@ -324,7 +324,7 @@ export class Fleet {
       const hits = world.positions.near(lat, lng, limit, reachM);
       if (hits === null) return null;
       const near = hits.map(({ slot, distanceM }) => ({
-        device: new Device(this.#columns, slot).taken(),
+        device: new Device(this.#columns, slot),
         distanceM,
       }));
       found = found.length === 0 ? near : nearestOf(found, near, limit);

@@ -151,13 +151,16 @@ function nearest(
   const maxM = maxMetres(maxKm);
   const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
   const { accountId, worldIds } = caller;
-  const answer = (found: readonly NearDevice[] | null): Answer | Promise<Answer> => {
-    if (found !== null) return foundAnswer(found, asked, nowMs);
+  const answer = (list: string | null): Answer | Promise<Answer> => {
+    if (list !== null) return foundAnswer(list, asked);
     return places
       .run(accountId, () => turns.run(accountId, fleet.nearInSteps(worldIds, lat, lng, limit, maxM)))
-      .then((found) => foundAnswer(found, asked, nowMs));
+      .then((found) => foundAnswer(listJson(found, nowMs), asked));
   };
-  const found = atOnce.run(accountId, () => fleet.near(worldIds, lat, lng, limit, maxM));
+  const found = atOnce.run(accountId, () => {
+    const near = fleet.near(worldIds, lat, lng, limit, maxM);
+    return near === null ? null : listJson(near, nowMs);
+  });
   return found instanceof Promise ? found.then(answer) : answer(found);
 }
 
@@ -166,8 +169,8 @@ function maxMetres(maxKm: number | null): number {
   return maxKm === null || maxKm > HALF_CIRCUMFERENCE_KM ? Number.POSITIVE_INFINITY : maxKm * 1000;
 }
 
-function foundAnswer(found: readonly NearDevice[], asked: string, nowMs: number): Answer {
-  return jsonAnswer(listJson(found, nowMs), `{"query":${asked},"distance":"straight_line_km"}`);
+function foundAnswer(list: string, asked: string): Answer {
+  return jsonAnswer(list, `{"query":${asked},"distance":"straight_line_km"}`);
 }
 
 function listJson(found: readonly NearDevice[], nowMs: number): string {
