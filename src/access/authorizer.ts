@@ -11,9 +11,8 @@ import type {
   WorldVersions,
 } from '../redis/rateLimiter.ts';
 import { UNVERIFIED } from '../redis/rateLimiter.ts';
-import { bearerToken, fingerprint, type ShownKey } from './credentials.ts';
+import { bearerToken, fingerprint, type KeyState, type ShownKey } from './credentials.ts';
 import type { ClientAddress } from './ipAddress.ts';
-import type { Keyring, KeyState } from './keyring.memory.ts';
 import { selectKeyState, updateLastUsed } from './keys.sql.ts';
 import { ANYBODY } from './scopes.ts';
 import { selectSession } from './sessions.sql.ts';
@@ -317,5 +316,67 @@ export class KeyUse {
       for (const id of ids) this.#notedAtMs.delete(id);
       this.#ports.log.warn(errorFields(error), 'the last use of keys was not written down');
     }
+  }
+}
+
+/** How many keys are cached; the one loaded first is dropped first. */
+const KEYRING_MAX = 200_000;
+
+export type IsDropped = (keyId: number, accountId: number) => boolean;
+
+/** A cache of API keys by fingerprint (hex), as they were last read from Postgres. */
+export class Keyring {
+  readonly #byFingerprint = new Map<string, KeyState>();
+  /** Raised whenever keys are dropped, so that a load overtaken by a change is not cached. */
+  #epoch = 0;
+  readonly #listeners = new Set<(isDropped: IsDropped) => void>();
+
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  get size(): number {
+    return this.#byFingerprint.size;
+  }
+
+  get(fingerprint: string): KeyState | undefined {
+    return this.#byFingerprint.get(fingerprint);
+  }
+
+  /** Caches a key that was read while `epoch` was current. False, without effect, when keys were dropped since. */
+  put(fingerprint: string, key: KeyState, epoch: number): boolean {
+    if (epoch !== this.#epoch) return false;
+    if (this.#byFingerprint.size >= KEYRING_MAX && !this.#byFingerprint.has(fingerprint)) {
+      const oldest = this.#byFingerprint.keys().next().value;
+      if (oldest !== undefined) this.#byFingerprint.delete(oldest);
+    }
+    this.#byFingerprint.set(fingerprint, key);
+    return true;
+  }
+
+  /** Drops everything, for when changes may have been missed. */
+  clear(): void {
+    this.#epoch++;
+    this.#byFingerprint.clear();
+    this.#notify(() => true);
+  }
+
+  dropKeys(keyIds: ReadonlySet<number>, accountIds: ReadonlySet<number>): void {
+    if (keyIds.size === 0 && accountIds.size === 0) return;
+    this.#epoch++;
+    const isDropped: IsDropped = (keyId, accountId) => keyIds.has(keyId) || accountIds.has(accountId);
+    for (const [fingerprint, key] of this.#byFingerprint) {
+      if (isDropped(key.id, key.accountId)) this.#byFingerprint.delete(fingerprint);
+    }
+    this.#notify(isDropped);
+  }
+
+  /** Calls `listener` when keys or accounts have changed, or may have; it must not throw. */
+  onDropped(listener: (isDropped: IsDropped) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  #notify(isDropped: IsDropped): void {
+    for (const listener of this.#listeners) listener(isDropped);
   }
 }

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import type { CidrSet } from './ipAddress.ts';
+import type { ScopeMask } from './scopes.ts';
 
 /** Gives this many unpredictable bytes (node:crypto's randomBytes); passed in, so that tests can set them. */
 export type RandomSource = (count: number) => Uint8Array;
@@ -69,3 +71,21 @@ export function bearerToken(authorization: readonly string[]): string | null {
 
 const BEARER_MAX_CHARS = 256;
 const TOKEN = /^[Bb][Ee][Aa][Rr][Ee][Rr] +(fs_[A-Za-z0-9_-]{43})$/;
+
+/** All that memory has of an API key: enough to decide on a call without a query. */
+export interface KeyState {
+  /** For a session, its negated id, so that it never equals the id of a key. */
+  readonly id: number;
+  readonly accountId: number;
+  /** The worlds it looks into: its account's first, then its organization's, if any. */
+  readonly worldIds: readonly number[];
+  readonly scopes: ScopeMask;
+  /** The addresses that it may be used from; null: all. */
+  readonly allowlist: CidrSet | null;
+  readonly revoked: boolean;
+  readonly ownerActive: boolean;
+  /** How far back the owner's plan lets history be read. */
+  readonly historyDays: number;
+  /** When a session ends, in epoch milliseconds; not set for a key. */
+  readonly endsAtMs?: number;
+}

@@ -1,8 +1,8 @@
 import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Query, type Sql, type Tx } from '../postgres/sql.ts';
 import { assignments } from '../postgres/sqlText.ts';
+import type { KeyState } from './credentials.ts';
 import { parseAllowlist } from './ipAddress.ts';
-import type { KeyState } from './keyring.memory.ts';
 import { parseScopes } from './scopes.ts';
 
 export interface KeyDraft {

@@ -1,6 +1,6 @@
 import { CHANGE_CHANNEL } from '../changelog/changes.sql.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import type { KeyState } from './keyring.memory.ts';
+import type { KeyState } from './credentials.ts';
 import { type OwnerRow, ownerOf } from './keys.sql.ts';
 import { SCOPES, SESSION_ONLY, scopeMask } from './scopes.ts';
 

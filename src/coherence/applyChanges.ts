@@ -1,4 +1,4 @@
-import { Keyring } from '../access/keyring.memory.ts';
+import { Keyring } from '../access/authorizer.ts';
 import type { StoredArea } from '../areas/area.ts';
 import { type Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';

@@ -1,6 +1,7 @@
 import type { Express, RequestHandler } from 'express';
 import { errorAnswer } from '../http/answer.ts';
-import { named, onlyMethods, send } from '../http/expressApp.ts';
+import { send } from '../http/exchange.ts';
+import { named, onlyMethods } from '../http/expressApp.ts';
 import { assetUrl, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { StaticFile, serveFile } from '../http/staticFile.ts';
 import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';

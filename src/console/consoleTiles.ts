@@ -3,7 +3,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Express, RequestHandler } from 'express';
 import { Compression, type Header, PMTiles, SharedPromiseCache, type Source, TileType } from 'pmtiles';
 import { errorAnswer } from '../http/answer.ts';
-import { named, send } from '../http/expressApp.ts';
+import { send } from '../http/exchange.ts';
+import { named } from '../http/expressApp.ts';
 import { CONSOLE_PATH } from './consoleFiles.ts';
 
 /** What the map of the page is drawn on. */

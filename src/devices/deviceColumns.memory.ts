@@ -1,7 +1,5 @@
 import { invariant } from '../lib/errors.ts';
-import { Interned } from '../lib/interned.ts';
-import { RowPages } from '../lib/rowPages.ts';
-import { TextArena } from '../lib/textArena.ts';
+import { Interned, RowHash, type RowKeys, RowPages, TextArena } from '../lib/rows.ts';
 import type { ChangeColumns } from './changes/changeOrder.ts';
 import type {
   DeviceFields,
@@ -14,7 +12,6 @@ import type {
 import { imeiHead, imeiTail, isImei } from './imei.ts';
 import type { IndexedSlots } from './index/trie.ts';
 import { namesText } from './namesText.ts';
-import { RowHash, type RowKeys } from './rowHash.ts';
 import { NO_PACKED_STAYS, type PackedStays } from './stays/packedStays.ts';
 
 // A row has 18 doubles, of which the last seven are 14 whole numbers of four bytes.

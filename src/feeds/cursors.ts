@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto';
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import type { AppliedTransactions, LogCursor } from '../changelog/appliedTransactions.memory.ts';
 import { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import type { ServerState } from '../changelog/serverStarts.ts';

@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import { invariant } from '../lib/errors.ts';

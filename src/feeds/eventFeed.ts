@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';

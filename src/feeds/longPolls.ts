@@ -1,4 +1,5 @@
-import type { Keyring, KeyState } from '../access/keyring.memory.ts';
+import type { Keyring } from '../access/authorizer.ts';
+import type { KeyState } from '../access/credentials.ts';
 import type {
   AppliedBy,
   AppliedTransactions,

@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import type { LogFollower, Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { SNAPSHOT_MAX_BYTES } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type ServerState } from '../changelog/serverStarts.ts';

@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { DevicesRead, EventsRead } from './cursors.ts';
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Keyring, KeyState } from '../access/keyring.memory.ts';
+import type { Keyring } from '../access/authorizer.ts';
+import type { KeyState } from '../access/credentials.ts';
 import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import type { StreamSink } from '../http/answer.ts';

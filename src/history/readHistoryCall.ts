@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import { imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { type Query, WINDOW_MESSAGE, windowOf } from '../http/parameters.ts';

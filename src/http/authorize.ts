@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
+import type { KeyState } from '../access/credentials.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
 import { type CidrSet, type ClientAddress, clientAddress } from '../access/ipAddress.ts';
-import type { KeyState } from '../access/keyring.memory.ts';
 import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import type { ApiVersion, Route } from './route.ts';

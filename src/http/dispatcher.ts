@@ -1,13 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Express } from 'express';
 import { NOBODY, thenAtOnce } from '../access/authorizer.ts';
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import { invariant } from '../lib/errors.ts';
 import { type Clock, DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
-import { AnswerWriter, type Exchange, type Observe, whenGone } from './answerWriter.ts';
 import type { AuthorizePorts } from './authorize.ts';
 import { authorizeRequest, clientOf, deniedAnswer, refuseScope, rejectApiVersion } from './authorize.ts';
+import { AnswerWriter, type Exchange, type Observe, whenGone } from './exchange.ts';
 import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
 import {
   parameterError,

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import express, {
   type Express,
   type NextFunction,
@@ -7,9 +7,8 @@ import express, {
   type Response,
 } from 'express';
 import helmet from 'helmet';
-import { invariant } from '../lib/errors.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
-import type { Observe } from './answerWriter.ts';
+import { type Observe, send } from './exchange.ts';
 
 /**
  * An Express application of this service: measured, with the headers of helmet. What none of the routes of `addRoutes`
@@ -57,23 +56,6 @@ export function onlyMethods(...methods: readonly string[]): RequestHandler {
     if (methods.includes(request.method)) next();
     else send(response, methodAnswer(request.method, methods), request.method);
   };
-}
-
-/** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */
-export function send(
-  response: ServerResponse,
-  { status, headers, body }: Answer,
-  method: string | undefined,
-): void {
-  if (response.headersSent) return;
-  invariant(body === null || typeof body === 'string', 'an answer outside of the API is text');
-  response.statusCode = status;
-  for (const name in headers) response.setHeader(name, headers[name] as string);
-  if (body !== null) {
-    response.setHeader('Content-Type', 'application/json; charset=utf-8');
-    response.setHeader('Content-Length', Buffer.byteLength(body));
-  }
-  response.end(method === 'HEAD' || body === null ? undefined : body);
 }
 
 export interface Probes {

@@ -1,5 +1,5 @@
+import type { KeyState } from '../access/credentials.ts';
 import type { ClientAddress } from '../access/ipAddress.ts';
-import type { KeyState } from '../access/keyring.memory.ts';
 import type { WritePorts } from '../changelog/writeWorlds.ts';
 import type { JsonError } from '../lib/parseText.ts';
 import type { Result } from '../lib/result.ts';

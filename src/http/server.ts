@@ -1,9 +1,9 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { createServer, STATUS_CODES } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { MINUTE_MS } from '../lib/time.ts';
 import { type ErrorCode, errorAnswer } from './answer.ts';
-import { send } from './expressApp.ts';
+import { checkedRequests, V3 } from './exchange.ts';
 
 /** Bounds against slow clients. Keep-alive lasts longer than the idle time-out of common load balancers, 60 s. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -20,12 +20,7 @@ const SWEEP_INTERVAL_MS = 50;
 
 /** An HTTP server with time limits for slow clients. A request that is not HTTP gets the error envelope, too. */
 export function createHttpServer(listener: RequestListener): Server {
-  const inOriginForm: RequestListener = (request, response) => {
-    request.url = originForm(request.url ?? '/');
-    const hosts = countHosts(request.rawHeaders);
-    if (hosts === 1 || (hosts === 0 && request.httpVersion === '1.0')) listener(request, response);
-    else answerBadHost(request, response, hosts === 0 ? 'is missing' : 'is given twice');
-  };
+  const checked = checkedRequests(listener);
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -37,15 +32,15 @@ export function createHttpServer(listener: RequestListener): Server {
       // Node would answer without a word: see answerBadHost.
       requireHostHeader: false,
     },
-    inOriginForm,
+    checked,
   );
   // Only their bytes are limited: Node ignores headers beyond a count, and one of those could be the X-Forwarded-For
   // that the proxy has added after the caller's own.
   server.maxHeadersCount = 0;
   server.setTimeout(SILENCE_TIMEOUT_MS);
-  server.on('clientError', answerUnreadable);
+  server.on('clientError', answerUncheckedRequests);
   // RFC 9110 section 10.1.1 leaves it to the server whether an expectation that it does not know matters.
-  server.on('checkExpectation', inOriginForm);
+  server.on('checkExpectation', checked);
   return server;
 }
 
@@ -102,42 +97,8 @@ export async function close(server: Server, graceMs: number, idleMs = 0): Promis
   clearTimeout(cut);
 }
 
-/**
- * The target of a request as path and query. A proxy may send the absolute form, "http://host/path" (RFC 9112 section
- * 3.2.2), which Express partly answers in HTML. Clients do not send fragments, so a plain # is a character that was not
- * encoded, as in an external id: without the rest the path would name another area.
- */
-function originForm(target: string): string {
-  const whole = target.includes('#') ? target.replaceAll('#', '%23') : target;
-  if (whole.startsWith('/')) return whole;
-  const rest = whole.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '');
-  return rest.startsWith('/') ? rest : `/${rest}`;
-}
-
-/** How often a request names its host: of several, `headers` shows the first and passes over the others. */
-function countHosts(rawHeaders: readonly string[]): number {
-  let hosts = 0;
-  for (let n = 0; n < rawHeaders.length; n += 2) {
-    const name = rawHeaders[n] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
-  }
-  return hosts;
-}
-
-/**
- * A request of HTTP/1.1 has to name its host, and no request may name two, since two readers could then choose
- * differently (RFC 9112 section 3.2).
- */
-function answerBadHost(request: IncomingMessage, response: ServerResponse, reason: string): void {
-  response.shouldKeepAlive = false;
-  if (V3.test(request.url ?? '')) response.setHeader('X-API-Status', 'beta');
-  send(response, errorAnswer('BAD_REQUEST', `the header Host ${reason}`), request.method);
-}
-
-const V3 = /^\/api\/v3(?:[/?]|$)/;
-
 /** Node could not read a request: answer on the bare socket and hang up. */
-function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
+function answerUncheckedRequests(error: UncheckedRequestsRequest, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -154,7 +115,7 @@ function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-interface UnreadableRequest extends NodeJS.ErrnoException {
+interface UncheckedRequestsRequest extends NodeJS.ErrnoException {
   /** What came last, which mostly begins with the request line. */
   readonly rawPacket?: Buffer;
 }

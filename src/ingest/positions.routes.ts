@@ -2,8 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type CidrSet, clientAddress } from '../access/ipAddress.ts';
 import type { SenderAuthorizer } from '../access/senderAuthorizer.ts';
 import { type Answer, errorAnswer, methodAnswer } from '../http/answer.ts';
-import type { Exchange, Observe } from '../http/answerWriter.ts';
 import { dispatcher } from '../http/dispatcher.ts';
+import type { Exchange, Observe } from '../http/exchange.ts';
 import { expressApp, onlyMethods, type Probes, probeRoutes } from '../http/expressApp.ts';
 import { isSmallBody, readPieces, restRead } from '../http/requestBody.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';

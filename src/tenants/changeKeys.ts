@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { KeyState } from '../access/credentials.ts';
 import { fingerprint, newKey, prefix } from '../access/credentials.ts';
-import type { KeyState } from '../access/keyring.memory.ts';
 import {
   countUsableKeys,
   insertKey,

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import type { KeyState } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/credentials.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { newSecret, seal } from './delivery.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft, type Webhook } from './endpoint.ts';

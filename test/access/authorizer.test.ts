@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AccessDecision, Authorizer } from '../../src/access/authorizer.ts';
+import { type AccessDecision, Authorizer, Keyring } from '../../src/access/authorizer.ts';
+import type { KeyState } from '../../src/access/credentials.ts';
 import { fingerprint, readKey } from '../../src/access/credentials.ts';
 import {
   CidrSet,
@@ -9,7 +10,6 @@ import {
   parseAllowlist,
   parseIpAddress,
 } from '../../src/access/ipAddress.ts';
-import { Keyring, type KeyState } from '../../src/access/keyring.memory.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';

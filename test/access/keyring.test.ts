@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { Keyring } from '../../src/access/authorizer.ts';
+import type { KeyState } from '../../src/access/credentials.ts';
 import { parseAllowlist } from '../../src/access/ipAddress.ts';
-import { Keyring, type KeyState } from '../../src/access/keyring.memory.ts';
 
 const allowlist = parseAllowlist([]);
 assert.ok(allowlist.ok);

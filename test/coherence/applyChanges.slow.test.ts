@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Keyring } from '../../src/access/keyring.memory.ts';
+import { Keyring } from '../../src/access/authorizer.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { applyChanges } from '../../src/coherence/applyChanges.ts';
 import {

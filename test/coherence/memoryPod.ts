@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { Keyring } from '../../src/access/authorizer.ts';
 import { Authorizer } from '../../src/access/authorizer.ts';
-import type { Keyring } from '../../src/access/keyring.memory.ts';
 import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { emptyMemory } from '../../src/coherence/applyChanges.ts';
 import { loadFleet } from '../../src/coherence/fillMemory.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { KeyState } from '../../src/access/keyring.memory.ts';
+import type { KeyState } from '../../src/access/credentials.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../src/devices/nearest.routes.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { test } from 'node:test';
-import { sendStreamed } from '../../src/http/answerWriter.ts';
+import { sendStreamed } from '../../src/http/exchange.ts';
 
 test('a reader that stops reading is sent no more than buffers hold, and is cut off after a time', async () => {
   const piece = Buffer.alloc(64 * 1024, 'x');

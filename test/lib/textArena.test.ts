@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { TextArena } from '../../src/lib/textArena.ts';
+import { TextArena } from '../../src/lib/rows.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 
 describe('an arena of texts', () => {

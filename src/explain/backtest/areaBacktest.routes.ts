@@ -1,4 +1,4 @@
-import type { KeyState } from '../../access/keyring.memory.ts';
+import type { KeyState } from '../../access/credentials.ts';
 import { scopeMask } from '../../access/scopes.ts';
 import type { AreaDefinition } from '../../areas/area.ts';
 import type { Area, AreaCatalog } from '../../areas/areaCatalog.memory.ts';

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Express, RequestHandler } from 'express';
 import { errorAnswer } from '../answer.ts';
-import { named, onlyMethods, send } from '../expressApp.ts';
+import { send } from '../exchange.ts';
+import { named, onlyMethods } from '../expressApp.ts';
 import { StaticFile, serveFile } from '../staticFile.ts';
 import type { ApiDocument } from './document.ts';
 

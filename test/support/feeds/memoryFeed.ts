@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import type { KeyState } from '../../../src/access/keyring.memory.ts';
+import type { KeyState } from '../../../src/access/credentials.ts';
 import {
   AppliedTransactions,
   type LogFollower,

@@ -1,4 +1,4 @@
-import type { KeyState } from '../../../src/access/keyring.memory.ts';
+import type { KeyState } from '../../../src/access/credentials.ts';
 import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
 import { readQuery } from '../../../src/http/parameters.ts';

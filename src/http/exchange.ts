@@ -1,7 +1,16 @@
+import type { RequestListener } from 'node:http';
 import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
-import { type Answer, CutAnswer, type LiveBody, type StreamedBody, type StreamSink } from './answer.ts';
+import { invariant } from '../lib/errors.ts';
+import {
+  type Answer,
+  CutAnswer,
+  errorAnswer,
+  type LiveBody,
+  type StreamedBody,
+  type StreamSink,
+} from './answer.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
 
@@ -19,6 +28,50 @@ export interface Exchange {
   /** The value of X-Unknown-Parameters, which every answer has from the moment that they are known. */
   unknown: string | null;
 }
+
+/** Calls the listener for requests whose target and host can be read in one way only, and answers the others. */
+export function checkedRequests(listener: RequestListener): RequestListener {
+  return (request, response) => {
+    request.url = originForm(request.url ?? '/');
+    const hosts = countHosts(request.rawHeaders);
+    if (hosts === 1 || (hosts === 0 && request.httpVersion === '1.0')) listener(request, response);
+    else answerBadHost(request, response, hosts === 0 ? 'is missing' : 'is given twice');
+  };
+}
+
+/**
+ * The target of a request as path and query. A proxy may send the absolute form, "http://host/path" (RFC 9112 section
+ * 3.2.2), which Express partly answers in HTML. Clients do not send fragments, so a plain # is a character that was not
+ * encoded, as in an external id: without the rest the path would name another area.
+ */
+function originForm(target: string): string {
+  const whole = target.includes('#') ? target.replaceAll('#', '%23') : target;
+  if (whole.startsWith('/')) return whole;
+  const rest = whole.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '');
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** How often a request names its host: of several, `headers` shows the first and passes over the others. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = rawHeaders[n] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts;
+}
+
+/**
+ * A request of HTTP/1.1 has to name its host, and no request may name two, since two readers could then choose
+ * differently (RFC 9112 section 3.2).
+ */
+function answerBadHost(request: IncomingMessage, response: ServerResponse, reason: string): void {
+  response.shouldKeepAlive = false;
+  if (V3.test(request.url ?? '')) response.setHeader('X-API-Status', 'beta');
+  send(response, errorAnswer('BAD_REQUEST', `the header Host ${reason}`), request.method);
+}
+
+export const V3 = /^\/api\/v3(?:[/?]|$)/;
 
 export interface WriterPorts {
   readonly observe: Observe;
@@ -299,4 +352,21 @@ function sinkOf(response: ServerResponse): StreamSink {
     end: (last) => void (last === '' ? response.end() : response.end(last)),
     destroy: () => void response.destroy(),
   };
+}
+
+/** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */
+export function send(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  method: string | undefined,
+): void {
+  if (response.headersSent) return;
+  invariant(body === null || typeof body === 'string', 'an answer outside of the API is text');
+  response.statusCode = status;
+  for (const name in headers) response.setHeader(name, headers[name] as string);
+  if (body !== null) {
+    response.setHeader('Content-Type', 'application/json; charset=utf-8');
+    response.setHeader('Content-Length', Buffer.byteLength(body));
+  }
+  response.end(method === 'HEAD' || body === null ? undefined : body);
 }

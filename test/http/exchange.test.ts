@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { AnswerWriter, StandingHeaders } from '../../src/http/answerWriter.ts';
+import { AnswerWriter, StandingHeaders } from '../../src/http/exchange.ts';
 import { bareExchange } from '../support/http/http.ts';
 import { waitFor } from '../support/waitFor.ts';
 

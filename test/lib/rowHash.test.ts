@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RowHash } from '../../src/devices/rowHash.ts';
+import { RowHash } from '../../src/lib/rows.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 test('rows are found by their keys as in a map, whatever comes and goes', () => {
