@@ -14,10 +14,10 @@ import { areaOverlapsRoute, OVERLAP_SCHEMAS } from './areas/overlap/areaOverlaps
 import { Overlaps } from './areas/overlap/overlaps.ts';
 import { usageRoute } from './areas/usage.routes.ts';
 import { COMMAND_SCHEMAS, commandsRoute } from './devices/commands.routes.ts';
+import { IMEI } from './devices/device.ts';
 import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceSchemas.ts';
 import { deviceRoutes } from './devices/devices.routes.ts';
 import type { Fleet } from './devices/fleet.memory.ts';
-import { IMEI } from './devices/imei.ts';
 import { NEAREST_BATCH_SCHEMAS, nearestBatchRoute, nearestRoute } from './devices/nearest.routes.ts';
 import { areaEventsRoute, type EventPorts, eventsRoute } from './events/events.routes.ts';
 import { EVENT_SCHEMAS } from './events/eventView.ts';

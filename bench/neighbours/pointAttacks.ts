@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { recordPositions } from '../../src/changelog/changes.sql.ts';
-import { encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/device.ts';
+import { encodePositionUpdates } from '../../src/devices/positionUpdates.ts';
 import { HOUR_MS } from '../../src/lib/time.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';

@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { Occupant } from '../devices/device.ts';
-import { deviceNamesJson } from '../devices/deviceJson.ts';
+import { deviceNamesJson } from '../devices/device.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_POINT, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';

@@ -1,4 +1,4 @@
-import { isImei } from '../devices/imei.ts';
+import { isImei } from '../devices/device.ts';
 import { type NameError, parseNameText } from '../lib/parseText.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { PASSWORD_MAX_CHARS, readEmail } from '../tenants/credentials.ts';

@@ -6,15 +6,15 @@ import { toShape } from '../areas/shape.ts';
 import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
 import { isSameServer, type Server } from '../changelog/serverStarts.ts';
+import { selectDevicesById } from '../devices/deviceRows.sql.ts';
+import { selectRemovalsById } from '../devices/devices.sql.ts';
+import { Fleet } from '../devices/fleet.memory.ts';
 import {
   applyPositionUpdates,
   decodePositionUpdates,
   type PositionUpdate,
   putDevices,
-} from '../devices/changes/positionUpdates.ts';
-import { selectDevicesById } from '../devices/deviceRows.sql.ts';
-import { selectRemovalsById } from '../devices/devices.sql.ts';
-import { Fleet } from '../devices/fleet.memory.ts';
+} from '../devices/positionUpdates.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import { Subscriptions, Tenancy } from '../ingest/watchers.memory.ts';
 import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';

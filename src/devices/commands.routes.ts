@@ -8,9 +8,8 @@ import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
 import { COMMAND_STATUSES, type Command, selectCommands } from './commands.sql.ts';
-import { EXAMPLE_NOW_MS } from './deviceSchemas.ts';
+import { EXAMPLE_NOW_MS, imeiError, ONE_DEVICE } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { imeiError, ONE_DEVICE } from './imei.ts';
 
 const EXAMPLE_COMMANDS: readonly Command[] = [
   { id: 18, type: 'position_request', status: 'pending', queuedAtMs: EXAMPLE_NOW_MS, sentAtMs: null },

@@ -1,6 +1,6 @@
 import { invariant } from '../lib/errors.ts';
 import { Interned, RowHash, type RowKeys, RowPages, TextArena } from '../lib/rows.ts';
-import type { ChangeColumns } from './changes/changeOrder.ts';
+import type { ChangeColumns } from './changeOrder.ts';
 import type {
   DeviceFields,
   DeviceReader,
@@ -9,9 +9,8 @@ import type {
   Motion,
   StatusFacts,
 } from './device.ts';
-import { imeiHead, imeiTail, isImei } from './imei.ts';
+import { imeiHead, imeiTail, isImei, namesText } from './device.ts';
 import type { IndexedSlots } from './index/trie.ts';
-import { namesText } from './namesText.ts';
 import { NO_PACKED_STAYS, type PackedStays } from './stays/packedStays.ts';
 
 // A row has 18 doubles, of which the last seven are 14 whole numbers of four bytes.

@@ -2,7 +2,7 @@ import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { integers, RawSql, type SqlText } from '../postgres/sqlText.ts';
 import type { DeviceFields, LatestPosition, Motion } from './device.ts';
-import { isImei } from './imei.ts';
+import { isImei } from './device.ts';
 import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from './stays/packedStays.ts';
 
 /** A device as Postgres has it: its fields, its newest position, and in which areas it is. */

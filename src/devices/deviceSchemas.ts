@@ -1,4 +1,6 @@
 import { distanceM } from '../geo/wgs84.ts';
+import { type Answer, errorAnswer } from '../http/answer.ts';
+import type { DescribedError } from '../http/openapi/operation.ts';
 import {
   choice,
   LATITUDE,
@@ -12,9 +14,9 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { Device, type LatestPosition, type NearDevice } from './device.ts';
-import { DEVICE_STATUSES } from './deviceJson.ts';
-import { IMEI } from './imei.ts';
+import type { Parameter } from '../http/parameters.ts';
+import { isBlank } from '../http/parameters.ts';
+import { DEVICE_STATUSES, Device, IMEI, isImei, type LatestPosition, type NearDevice } from './device.ts';
 
 /** The position that devices carry. */
 export const LOCATION: Schema = shapeOf({
@@ -112,3 +114,27 @@ export const EXAMPLE_NEAR: NearDevice = {
   device: EXAMPLE_VAN,
   distanceM: distanceM(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng, lat, lng),
 };
+
+export const DEVICE: Parameter = {
+  name: 'device',
+  in: 'query',
+  required: false,
+  description: 'The IMEI of one device. An unknown one gives an empty list.',
+  schema: { type: 'string', pattern: IMEI.source },
+};
+
+/** The error of a malformed IMEI, before any lookup; null when it is well formed. */
+export function imeiError(imei: string): Answer | null {
+  if (isBlank(imei)) return errorAnswer('IMEI_REQUIRED');
+  return isImei(imei) ? null : errorAnswer('BAD_REQUEST', IMEI_MESSAGE);
+}
+
+/** What is answered to an IMEI in another form. */
+export const IMEI_MESSAGE = 'an IMEI has 14 to 17 digits';
+
+/** The errors of a route about one device. */
+export const ONE_DEVICE: readonly DescribedError[] = [
+  ['BAD_REQUEST', IMEI_MESSAGE],
+  'IMEI_REQUIRED',
+  'DEVICE_NOT_FOUND',
+];

@@ -6,10 +6,15 @@ import { envelope, page, ref } from '../http/openapi/schema.ts';
 import { LIST_LIMIT, OFFSET, offsetOf, readLimit } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import type { Device } from './device.ts';
-import { DeviceTexts, deviceJson, latestLocationJson } from './deviceJson.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_SILENT_DEVICE, EXAMPLE_VAN } from './deviceSchemas.ts';
+import { DeviceTexts, deviceJson, latestLocationJson } from './device.ts';
+import {
+  EXAMPLE_NOW_MS,
+  EXAMPLE_SILENT_DEVICE,
+  EXAMPLE_VAN,
+  imeiError,
+  ONE_DEVICE,
+} from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { imeiError, ONE_DEVICE } from './imei.ts';
 
 const EXAMPLE_JSON = deviceJson(EXAMPLE_VAN, EXAMPLE_NOW_MS);
 const SILENT_JSON = deviceJson(EXAMPLE_SILENT_DEVICE, EXAMPLE_NOW_MS);

@@ -1,13 +1,6 @@
 import { WorldWatch } from '../changelog/appliedTransactions.memory.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import type { ChangeQuery } from './changes/changeOrder.ts';
-import {
-  type Changed,
-  mergeChanges,
-  type Removal,
-  type ShownDevice,
-  shownDevice,
-} from './changes/worldChanges.ts';
+import type { ChangeQuery } from './changeOrder.ts';
 import {
   Device,
   type DeviceFields,
@@ -22,7 +15,16 @@ import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { type PackedStays, stayCount } from './stays/packedStays.ts';
 import { StayCounts } from './stays/stayCounts.ts';
-import { FIRST_VERSION, LongSearch, World } from './world.memory.ts';
+import {
+  type Changed,
+  FIRST_VERSION,
+  LongSearch,
+  mergeChanges,
+  type Removal,
+  type ShownDevice,
+  shownDevice,
+  World,
+} from './world.memory.ts';
 
 /**
  * All devices of all tenants with their latest positions, in memory. Readers name the worlds that they may see (one or

@@ -45,7 +45,7 @@ import { isMissing, type JsonObject } from '../lib/parseText.ts';
 import type { FieldError } from '../lib/result.ts';
 import { type AtOnce, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { NearDevice } from './device.ts';
-import { nearDeviceJson } from './deviceJson.ts';
+import { nearDeviceJson } from './device.ts';
 import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 

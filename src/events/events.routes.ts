@@ -1,8 +1,14 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaSchemas.ts';
-import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceSchemas.ts';
-import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
+import {
+  DEVICE,
+  EXAMPLE_IMEI,
+  EXAMPLE_NOW_MS,
+  EXAMPLE_POINT,
+  IMEI_MESSAGE,
+  imeiError,
+} from '../devices/deviceSchemas.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { answered, bodyOf, type DescribedError, type Operation } from '../http/openapi/operation.ts';
 import { page, ref } from '../http/openapi/schema.ts';

@@ -1,13 +1,15 @@
 import { scopeMask } from '../access/scopes.ts';
-import { changedDeviceJson, removedDeviceJson } from '../devices/deviceJson.ts';
+import { changedDeviceJson, removedDeviceJson } from '../devices/device.ts';
 import {
+  DEVICE,
   DEVICE_SCHEMAS,
   EXAMPLE_NOW_MS,
   EXAMPLE_SILENT_DEVICE,
   EXAMPLE_VAN,
+  IMEI_MESSAGE,
+  imeiError,
   LOCATION,
 } from '../devices/deviceSchemas.ts';
-import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { EVENT_SCHEMAS, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';

@@ -1,5 +1,5 @@
-import type { Changed } from '../devices/changes/worldChanges.ts';
-import { changedDeviceJson, DeviceTexts, removedDeviceJson } from '../devices/deviceJson.ts';
+import { changedDeviceJson, DeviceTexts, removedDeviceJson } from '../devices/device.ts';
+import type { Changed } from '../devices/world.memory.ts';
 import type { Handover } from '../http/answer.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';

@@ -1,7 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
+import { EXAMPLE_VAN, ONE_DEVICE } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { answered, bodyOf, type Operation } from '../http/openapi/operation.ts';
 import {

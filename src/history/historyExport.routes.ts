@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
+import { ONE_DEVICE } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { text } from '../http/openapi/schema.ts';

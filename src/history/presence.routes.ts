@@ -1,7 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { toShape } from '../areas/shape.ts';
-import { statusOf } from '../devices/deviceJson.ts';
+import { statusOf } from '../devices/device.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';

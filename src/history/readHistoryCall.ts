@@ -1,5 +1,5 @@
 import type { KeyState } from '../access/credentials.ts';
-import { imeiError } from '../devices/imei.ts';
+import { imeiError } from '../devices/deviceSchemas.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { type Query, WINDOW_MESSAGE, windowOf } from '../http/parameters.ts';
 import type { Call } from '../http/route.ts';

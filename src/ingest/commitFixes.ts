@@ -1,7 +1,7 @@
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { recordPositions, selectUnapplied, type Unapplied } from '../changelog/changes.sql.ts';
-import type { PositionUpdate } from '../devices/changes/positionUpdates.ts';
-import { encodeChangedStays, encodePositionUpdates } from '../devices/changes/positionUpdates.ts';
+import type { PositionUpdate } from '../devices/positionUpdates.ts';
+import { encodeChangedStays, encodePositionUpdates } from '../devices/positionUpdates.ts';
 import { packStays, type Stay } from '../devices/stays/packedStays.ts';
 import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { OnDamaged } from '../history/packedPoints.sql.ts';

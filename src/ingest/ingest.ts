@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { applyPositionUpdates, putDevices } from '../devices/changes/positionUpdates.ts';
 import { selectDevicesByImei } from '../devices/deviceRows.sql.ts';
+import { applyPositionUpdates, putDevices } from '../devices/positionUpdates.ts';
 import { type Clock, DeadlineExceeded, weekStartMs } from '../lib/time.ts';
 import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS } from '../postgres/partitions.ts';

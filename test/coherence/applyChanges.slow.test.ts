@@ -3,14 +3,14 @@ import { describe, test } from 'node:test';
 import { Keyring } from '../../src/access/authorizer.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { applyChanges } from '../../src/coherence/applyChanges.ts';
+import { type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
 import {
   applyPositionUpdates,
   encodePositionUpdates,
   type PositionUpdate,
   putDevices,
-} from '../../src/devices/changes/positionUpdates.ts';
-import { type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
-import { Fleet } from '../../src/devices/fleet.memory.ts';
+} from '../../src/devices/positionUpdates.ts';
 import { NO_PACKED_STAYS, packStays, type Stay } from '../../src/devices/stays/packedStays.ts';
 import { Subscriptions, Tenancy } from '../../src/ingest/watchers.memory.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';

@@ -6,7 +6,7 @@ import {
   encodeChangedStays,
   encodePositionUpdates,
   type PositionUpdate,
-} from '../../src/devices/changes/positionUpdates.ts';
+} from '../../src/devices/positionUpdates.ts';
 import { packStays } from '../../src/devices/stays/packedStays.ts';
 import { runs } from '../support/torture.ts';
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { changeOf, type DeviceChange, Fleet, knownDevice, statusAt } from '../../src/console/page/fleet.ts';
 import type { ChangedDevice } from '../../src/console/page/types.ts';
-import { statusOf } from '../../src/devices/deviceJson.ts';
+import { statusOf } from '../../src/devices/device.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');
 const device: fc.Arbitrary<ChangedDevice> = fc.record({

@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Device, type DeviceFields, type LatestPosition } from '../../src/devices/device.ts';
 import {
   changedDeviceJson,
+  Device,
+  type DeviceFields,
   type DeviceStatus,
   DeviceTexts,
   deviceJson,
   deviceNamesJson,
+  type LatestPosition,
   latestLocationJson,
   nearDeviceJson,
   statusOf,
-} from '../../src/devices/deviceJson.ts';
+} from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { DAY_MS, formatIso, MINUTE_MS } from '../../src/lib/time.ts';
 import { imeiOf } from '../support/devices.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Changed } from '../../src/devices/changes/worldChanges.ts';
 import { Device } from '../../src/devices/device.ts';
+import type { Changed } from '../../src/devices/world.memory.ts';
 import { ItemTexts, pageBytes } from '../../src/feeds/pages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf } from '../support/devices.ts';

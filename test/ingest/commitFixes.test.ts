@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
+import { decodePositionUpdates } from '../../src/devices/positionUpdates.ts';
 import { weekStartMs } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { imeiError } from '../../../src/devices/imei.ts';
+import { imeiError } from '../../../src/devices/deviceSchemas.ts';
 import {
   choiceParameter,
   idOf,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ChangeOrder } from '../../../src/devices/changes/changeOrder.ts';
-import { inOneGo } from '../../../src/lib/workTurns.ts';
-import { SlotColumns } from '../../support/slotColumns.ts';
+import { ChangeOrder } from '../../src/devices/changeOrder.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+import { SlotColumns } from '../support/slotColumns.ts';
 
 interface Entry {
   readonly id: number;

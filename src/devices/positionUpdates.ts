@@ -1,8 +1,8 @@
-import type { Steps } from '../../lib/workTurns.ts';
-import type { LatestPosition, Motion } from '../device.ts';
-import type { DeviceRow } from '../deviceRows.sql.ts';
-import type { Fleet } from '../fleet.memory.ts';
-import { encodePackedStays, type PackedStays, StoredStaysReader } from '../stays/packedStays.ts';
+import type { Steps } from '../lib/workTurns.ts';
+import type { LatestPosition, Motion } from './device.ts';
+import type { DeviceRow } from './deviceRows.sql.ts';
+import type { Fleet } from './fleet.memory.ts';
+import { encodePackedStays, type PackedStays, StoredStaysReader } from './stays/packedStays.ts';
 
 /** The new position of a device and its stays, for memory and for the change log. */
 export interface PositionUpdate {

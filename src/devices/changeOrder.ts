@@ -1,6 +1,6 @@
-import { invariant } from '../../lib/errors.ts';
-import { radixOrder } from '../../lib/radixOrder.ts';
-import type { Steps } from '../../lib/workTurns.ts';
+import { invariant } from '../lib/errors.ts';
+import { radixOrder } from '../lib/radixOrder.ts';
+import type { Steps } from '../lib/workTurns.ts';
 
 /** Entries of one segment. */
 const SEGMENT_SLOTS = 512;
