@@ -125,6 +125,18 @@ describe('what was left out while an endpoint was paused', () => {
     assert.equal((await countLeftOut(setup.sql, setup.accountId, id)).events, 0);
   });
 
+  test('is nothing from before the endpoint was made', async (t) => {
+    const { sql, accountId, worldId, ...setup } = await startSetup(t);
+    const [before = 0] = await setup.events(1);
+    await sql`update fleet_event set recorded_at = clock_timestamp() where id = ${before}`;
+    const id = await setup.endpoint();
+    const [after = 0] = await setup.events(1);
+    await pauseWebhooks(sql, { accountId, worldId }, [{ webhookId: id, reason: 'endpoint_quota' }]);
+    assert.equal((await countLeftOut(sql, accountId, id)).events, 0);
+    await sql`update fleet_event set recorded_at = clock_timestamp() where id = ${after}`;
+    assert.equal((await countLeftOut(sql, accountId, id)).events, 1);
+  });
+
   test('passes over an event that has a delivery, and ends where the pause ended', async (t) => {
     const setup = await startSetup(t);
     const id = await setup.endpoint();

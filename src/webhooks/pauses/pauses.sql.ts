@@ -30,12 +30,13 @@ export async function pauseWebhooks(
         from unnest(${arrayLiteral(pauses.map(({ webhookId }) => webhookId))}::bigint[],
           ${pauses.map(({ reason }) => reason)}::text[]) as p (id, reason)
         where w.id = p.id and w.account_id = ${accountId} and w.paused_at is null
-        returning w.id, w.paused_at
+        returning w.id, w.paused_at, w.created_at
       ), began as (
         select least(clock_timestamp(), min(o.created_at)) - make_interval(secs => ${TRANSACTION_SECONDS}) as at
         from webhook_outbox o where o.account_id = ${accountId}
       ), noted as (
-        insert into webhook_left_out as l (webhook_id, from_at) select paused.id, began.at from paused, began
+        insert into webhook_left_out as l (webhook_id, from_at)
+        select paused.id, greatest(began.at, paused.created_at) from paused, began
         on conflict (webhook_id) do update set to_at = null
       )
       select id, paused_at from paused`;
