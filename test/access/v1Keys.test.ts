@@ -16,7 +16,7 @@ import { NO_LIMITS, type Reply } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 // Which bodies are taken is a table in test/tenants/keyBody.test.ts; each code is the answer to a request in
-// codes.test.ts.
+// codes.slow.test.ts.
 
 const FIELDS = ['id', 'name', 'prefix', 'scopes', 'allowlist', 'created_at', 'last_used_at', 'revoked_at'];
 const SCREEN = { name: 'Depot screen', scopes: ['read_devices', 'read_locations'], allowlist: [] };

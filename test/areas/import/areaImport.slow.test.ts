@@ -19,7 +19,7 @@ import {
 import { feature } from './importBodies.ts';
 
 // Which bodies make which areas, and every error and warning, are tables in test/areas/import; each code is the answer
-// to a request in codes.test.ts.
+// to a request in codes.slow.test.ts.
 
 const service = areaPod();
 const { api } = service;

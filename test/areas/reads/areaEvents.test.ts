@@ -4,7 +4,7 @@ import { areaApi, gist } from '../../support/http/areas.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
 import type { Reply } from '../../support/pod.ts';
 
-// Which visits become events, and who reads them, is played through the listeners in geofenceEvents.test.ts.
+// Which visits become events, and who reads them, is played through the listeners in geofenceEvents.slow.test.ts.
 
 const START_MS = Date.now() - 3_600_000;
 const VAN = '350000000000001';

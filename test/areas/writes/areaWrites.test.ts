@@ -6,7 +6,7 @@ import type { Reply } from '../../support/pod.ts';
 import { feature } from '../import/importBodies.ts';
 import { path, polygon, RING } from '../reads/geojson.ts';
 
-// The rules of the fields are tables in test/areas, and each code is the answer to a request in codes.test.ts. Here
+// The rules of the fields are tables in test/areas, and each code is the answer to a request in codes.slow.test.ts. Here
 // stands what a route makes of them.
 
 const UNKNOWN_ID = Number.MAX_SAFE_INTEGER;

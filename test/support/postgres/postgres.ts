@@ -25,7 +25,10 @@ export async function createDatabase(
   const { adminUrl, template } = await findCluster();
   const name = `test_${randomBytes(8).toString('hex')}`;
   await copyDatabase(empty ? 'template0' : template, name);
-  const drop = (): Promise<void> => asAdmin(`drop database if exists ${name} with (force)`);
+  const drop = async (): Promise<void> => {
+    // The cluster of this process goes as a whole, and before the hooks of the test file run.
+    if (own === null) await asAdmin(`drop database if exists ${name} with (force)`);
+  };
   t?.after(drop);
   return { url: databaseUrl(adminUrl, name), drop };
 }
