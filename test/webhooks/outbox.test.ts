@@ -163,6 +163,7 @@ describe('the outbox', () => {
     const database = await startDeliveryDatabase(t);
     const { sql, accountId } = database;
     const [paused = 0, there = 0] = await endpoints(database, 2);
+    await sql`update webhook set created_at = created_at - interval '1 hour'`;
     const events = await fill(database, 'x', 4, [{ accountId, webhookIds: [paused, there] }]);
     const [owner] = await selectQuotaOwners(sql, [paused]);
     assert.ok(owner);
