@@ -52,7 +52,11 @@ export function fillCatalog(definitions: Iterable<AreaDefinition>, worldId: numb
   for (const definition of definitions) {
     const measures = areaMeasures(definition.geometry);
     const stored = { worldId, accountId: 1, definition, measures, createdAtMs: 0, revision: 1 };
-    catalog.put({ ...stored, id: ++id, shape: toShape(definition.geometry) });
+    catalog.put({
+      ...stored,
+      id: ++id,
+      shape: toShape(definition.geometry, { worldId, bounds: measures.bounds }),
+    });
   }
   return catalog;
 }

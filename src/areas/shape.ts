@@ -1,11 +1,5 @@
 import { corridorParts } from '../geo/corridorParts.ts';
-import {
-  buildEdgeIndex,
-  buildRingIndex,
-  type EdgeIndex,
-  edgeIndexBytes,
-  type RingIndex,
-} from '../geo/edgeIndex.ts';
+import { buildEdgeIndex, buildRingIndex, type EdgeIndex, type RingIndex } from '../geo/edgeIndex.ts';
 import {
   type Bounds,
   circleBounds,
@@ -18,7 +12,9 @@ import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
 import { type Path, type Ring, unwrapLine, unwrapRing } from '../geo/path.ts';
 import { ringSide } from '../geo/ringSide.ts';
 import { distanceM } from '../geo/wgs84.ts';
+import { NumberPages } from '../lib/rows.ts';
 import { type AreaGeometry, type Circle, type Polygon, type Polyline, toLatLngs } from './area.ts';
+import { CompiledEdges } from './compiledEdges.memory.ts';
 
 /**
  * THE geometric rule: what an area contains and how far its boundary is, for the contains route, the engine and the
@@ -39,19 +35,25 @@ export interface Shape {
 
 /**
  * The shape of a geometry. Its edges are compiled when it is first asked: some tenths of a microsecond per vertex, so a
- * millisecond at most. The compiled edges of all shapes together have a limit; see CompiledEdges. `bounds`: those of
- * areaMeasures where they are known, so that they need not be computed again.
+ * millisecond at most. `stored`: of an area in memory, the world that it is in and the bounds of its areaMeasures, which
+ * need not be computed again. The compiled edges of all of these have a limit; see CompiledEdges. Those of another shape
+ * live as long as it does.
  */
-export function toShape(geometry: AreaGeometry, bounds: Bounds | null = null): Shape {
+export function toShape(geometry: AreaGeometry, stored: StoredShape | null = null): Shape {
   switch (geometry.type) {
     case 'circle':
     case 'point':
       return new CircleShape(geometry);
     case 'polygon':
-      return new PolygonShape(geometry, bounds);
+      return new PolygonShape(geometry, stored);
     case 'polyline':
-      return new PolylineShape(geometry);
+      return new PolylineShape(geometry, stored);
   }
+}
+
+export interface StoredShape {
+  readonly worldId: number;
+  readonly bounds: Bounds;
 }
 
 /** All positions within the radius of the centre. */
@@ -88,12 +90,12 @@ class CircleShape implements Shape {
 /** The exact test of ringSide gives the sign, the nearest edge the amount. */
 class PolygonShape implements Shape {
   readonly #polygon: Polygon;
-  readonly #bounds: Bounds | null;
+  readonly #stored: StoredShape | null;
   #compiled: RingIndex | null = null;
 
-  constructor(polygon: Polygon, bounds: Bounds | null) {
+  constructor(polygon: Polygon, stored: StoredShape | null) {
     this.#polygon = polygon;
-    this.#bounds = bounds;
+    this.#stored = stored;
   }
 
   contains(lat: number, lng: number): boolean {
@@ -115,7 +117,7 @@ class PolygonShape implements Shape {
   }
 
   boxes(): IndexBox[] {
-    return indexBoxes(this.#bounds ?? ringBounds(this.#ring()));
+    return indexBoxes(this.#stored?.bounds ?? ringBounds(this.#ring()));
   }
 
   parts(): IndexBox[] {
@@ -127,9 +129,9 @@ class PolygonShape implements Shape {
   }
 
   #compile(): RingIndex {
-    const compiled = buildRingIndex(this.#ring());
+    const compiled = buildRingIndex(this.#ring(), pagesOf(this.#stored));
     this.#compiled = compiled;
-    compiledEdges.keep(this, compiled.edges);
+    if (this.#stored !== null) compiledEdges.keep(this.#stored.worldId, this, compiled.edges);
     return compiled;
   }
 
@@ -146,10 +148,12 @@ function boundaryM({ edges }: RingIndex, lat: number, lng: number): number {
 /** All positions within the buffer of the edges. */
 class PolylineShape implements Shape {
   readonly #polyline: Polyline;
+  readonly #stored: StoredShape | null;
   #compiled: EdgeIndex | null = null;
 
-  constructor(polyline: Polyline) {
+  constructor(polyline: Polyline, stored: StoredShape | null) {
     this.#polyline = polyline;
+    this.#stored = stored;
   }
 
   contains(lat: number, lng: number): boolean {
@@ -188,9 +192,9 @@ class PolylineShape implements Shape {
   }
 
   #compile(): EdgeIndex {
-    const compiled = buildEdgeIndex(this.#path());
+    const compiled = buildEdgeIndex(this.#path(), pagesOf(this.#stored));
     this.#compiled = compiled;
-    compiledEdges.keep(this, compiled);
+    if (this.#stored !== null) compiledEdges.keep(this.#stored.worldId, this, compiled);
     return compiled;
   }
 
@@ -201,45 +205,10 @@ class PolylineShape implements Shape {
 
 const SMALLEST_M = 1e-9;
 
-/** What holds compiled edges, and compiles them again when it is asked after it has forgotten them. */
-interface EdgeHolder {
-  forgetEdges(): void;
+function pagesOf(stored: StoredShape | null): NumberPages {
+  return stored === null ? new NumberPages() : compiledEdges.pages(stored.worldId);
 }
 
-/**
- * Bounds what the compiled edges of all shapes take: beyond the limit, those that were compiled longest ago are forgotten.
- * To compile them again costs no more than the shapes that took their place have cost. So a caller who asks about more
- * areas than have room pays for it, and others hardly do.
- */
-export class CompiledEdges {
-  readonly #maxBytes: number;
-  readonly #holders = new Map<EdgeHolder, number>();
-  #bytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** The holder has just compiled its edges. */
-  keep(holder: EdgeHolder, edges: EdgeIndex): void {
-    const bytes = OBJECT_BYTES + edgeIndexBytes(edges);
-    this.#holders.set(holder, bytes);
-    this.#bytes += bytes;
-    for (const [oldest, oldBytes] of this.#holders) {
-      if (this.#bytes <= this.#maxBytes || oldest === holder) return;
-      oldest.forgetEdges();
-      this.#holders.delete(oldest);
-      this.#bytes -= oldBytes;
-    }
-  }
-}
-
-/** What compiled edges take beside their numbers. */
-const OBJECT_BYTES = 1_000;
 /** The edges of fifty thousand areas of twenty vertices, or of a thousand of two thousand. */
 const COMPILED_MAX_BYTES = 160e6;
 

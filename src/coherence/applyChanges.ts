@@ -161,7 +161,8 @@ export function* fillAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): 
 }
 
 function withShape(area: StoredArea): Area {
-  return { ...area, shape: toShape(area.definition.geometry, area.measures.bounds) };
+  const { worldId, definition, measures } = area;
+  return { ...area, shape: toShape(definition.geometry, { worldId, bounds: measures.bounds }) };
 }
 
 /**

@@ -51,11 +51,11 @@ export const FANOUT_BITS = 2;
 /** The last level has no more runs than this. */
 export const MOST_ROOTS = 8;
 
-/** Indexes are dropped in about the order in which they were built, so they share pages. */
-const pages = new NumberPages();
-
-/** A path needs two vertices or more. */
-export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
+/**
+ * A path needs two vertices or more. Its numbers are taken from `pages`: indexes that share them should be dropped in about
+ * the order in which they were built.
+ */
+export function buildEdgeIndex({ lngs, lats }: Path, pages = new NumberPages()): EdgeIndex {
   const edgeCount = lngs.length - 1;
   const levels: number[] = [];
   let runCount = 0;
@@ -78,12 +78,12 @@ export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
   return { edgeCount, vertices, isLong, runs, strips, levels };
 }
 
-export function buildRingIndex(ring: Ring): RingIndex {
+export function buildRingIndex(ring: Ring, pages?: NumberPages): RingIndex {
   const poleVertices: Pole[] = [];
   if (ring.lats.includes(90)) poleVertices.push('north');
   if (ring.lats.includes(-90)) poleVertices.push('south');
   const { west, east } = extentOf(ring);
-  return { edges: buildEdgeIndex(ring), west, east, pole: ring.pole, poleVertices };
+  return { edges: buildEdgeIndex(ring, pages), west, east, pole: ring.pole, poleVertices };
 }
 
 /** What its numbers take. */

@@ -352,27 +352,34 @@ export class Interned<T> {
 }
 
 /**
- * Cuts zeroed arrays of numbers from common pages of 32 KB, because V8 tracks each ArrayBuffer separately: with a few
- * hundred thousand of them, a garbage collection stopped the process for more than half a second. A page is kept as long
- * as any array in it, so arrays that are dropped together have pages of their own, and none must ever be transferred.
+ * Cuts zeroed arrays of numbers from common pages, because V8 tracks each ArrayBuffer separately: with a few hundred
+ * thousand of them, a garbage collection stopped the process for more than half a second. The first page has 2 KB, each
+ * next one twice as much, up to 32 KB. A page is kept as long as any array in it, so arrays that are dropped together have
+ * pages of their own, and none must ever be transferred.
  */
 export class NumberPages {
   #page = new ArrayBuffer(0);
-  #used = PAGE_NUMBERS;
+  #pageNumbers = FIRST_PAGE_NUMBERS / 2;
+  /** Of the page. */
+  #usedNumbers = 0;
+  #numbers = 0;
 
   /** Large arrays have memory of their own. */
   take(length: number): Float64Array {
     if (length > MAX_PIECE) return new Float64Array(length);
-    if (this.#used + length > PAGE_NUMBERS) {
-      this.#page = new ArrayBuffer(PAGE_NUMBERS * Float64Array.BYTES_PER_ELEMENT);
-      this.#used = 0;
+    if (this.#usedNumbers + length > this.#numbers) {
+      this.#pageNumbers = Math.min(2 * this.#pageNumbers, PAGE_NUMBERS);
+      this.#numbers = Math.max(this.#pageNumbers, length);
+      this.#page = new ArrayBuffer(this.#numbers * Float64Array.BYTES_PER_ELEMENT);
+      this.#usedNumbers = 0;
     }
-    const piece = new Float64Array(this.#page, this.#used * Float64Array.BYTES_PER_ELEMENT, length);
-    this.#used += length;
-    return piece;
+    const at = this.#usedNumbers * Float64Array.BYTES_PER_ELEMENT;
+    this.#usedNumbers += length;
+    return new Float64Array(this.#page, at, length);
   }
 }
 
-/** In numbers: 32 KB. The last array of a page keeps no more alive than some seventeen areas of twenty vertices. */
+const FIRST_PAGE_NUMBERS = 2 ** 8;
+/** The last array of a page of 32 KB keeps no more alive than some seventeen areas of twenty vertices. */
 const PAGE_NUMBERS = 2 ** 12;
 const MAX_PIECE = PAGE_NUMBERS / 4;
