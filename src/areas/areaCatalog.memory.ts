@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import RBush from 'rbush';
 import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/measure.ts';
 import { invariant } from '../lib/errors.ts';
 import { radixOrder } from '../lib/radixOrder.ts';
-import type { Steps } from '../lib/workTurns.ts';
+import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { AreaType, StoredArea } from './area.ts';
 import type { Shape } from './shape.ts';
 
@@ -18,12 +19,12 @@ export interface Area extends StoredArea {
  * are the only mutators of one that is in use. Only the follower of the change feed calls them, so changes come in order.
  */
 export class AreaCatalog {
-  #byId = new Map<number, Area>();
-  #byExternalId = new Map<string, Area>();
-  #worlds = new Map<number, WorldAreas>();
+  readonly #byId = new Map<number, Area>();
+  readonly #byExternalId = new Map<string, Area>();
+  readonly #worlds = new Map<number, WorldAreas>();
   /** What is in no tree yet, by world. */
   readonly #loaded = new Map<number, Entry[]>();
-  #stays: StayCounts;
+  readonly #stays: StayCounts;
 
   /** `stays`: counts the stays in its areas, with the devices of a Fleet. */
   constructor(stays = new StayCounts()) {
@@ -34,12 +35,26 @@ export class AreaCatalog {
     return this.#byId.size;
   }
 
-  /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
-  adopt(loaded: AreaCatalog): void {
-    this.#byId = loaded.#byId;
-    this.#byExternalId = loaded.#byExternalId;
-    this.#worlds = loaded.#worlds;
-    this.#stays = loaded.#stays;
+  /** Whether it has the area, just as it is stored. */
+  holds({ id, revision, worldId, accountId, createdAtMs, definition, measures }: StoredArea): boolean {
+    const held = this.#byId.get(id);
+    return (
+      held?.revision === revision &&
+      held.worldId === worldId &&
+      held.accountId === accountId &&
+      held.createdAtMs === createdAtMs &&
+      isDeepStrictEqual(held.definition, definition) &&
+      isDeepStrictEqual(held.measures, measures)
+    );
+  }
+
+  /** Removes the areas that are not among these. */
+  *keep(ids: ReadonlySet<number>): Steps<void> {
+    const pace = new Pace();
+    for (const id of this.#byId.keys()) {
+      if (!ids.has(id)) this.remove(id);
+      if (pace.isDue()) yield* pace.pause();
+    }
   }
 
   /** Adds an area, or replaces an earlier revision of it, which may be in another world. */

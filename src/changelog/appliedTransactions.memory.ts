@@ -154,6 +154,8 @@ export class AppliedTransactions {
   #readerAtMs = Number.NEGATIVE_INFINITY;
   /** The starts of the server, up to this one. */
   starts = new ServerStarts([]);
+  /** While everything is reloaded from another server, until memory has all of it: some is of the one, some of the other. */
+  isMixed = false;
   /** When memory was last known to hold all writes; null before it is filled. */
   heldAtMs: number | null = null;
   /** The same, with a report to the list of pods before: from then on writers wait for this pod. */
@@ -200,6 +202,7 @@ export class AppliedTransactions {
     // Transaction ids mean something else on another server.
     if (writes.server.history !== this.server.history) this.#own.clear();
     this.#writes = writes;
+    this.isMixed = false;
     if (positions === this.#positions) return;
     this.#positions = positions;
     this.#followed = positions.within(SNAPSHOT_MAX_BYTES);

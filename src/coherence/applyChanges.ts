@@ -32,12 +32,12 @@ export interface Memory {
   readonly subscriptions: Subscriptions;
 }
 
-export function emptyMemory(keyring = new Keyring()): Memory {
+export function emptyMemory(): Memory {
   const stays = new StayCounts();
   return {
     fleet: new Fleet(stays),
     areas: new AreaCatalog(stays),
-    keyring,
+    keyring: new Keyring(),
     tenancy: new Tenancy(),
     subscriptions: new Subscriptions(),
   };
@@ -147,6 +147,15 @@ export function* putAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): S
   for (const area of areas) {
     if ((catalog.revisionOf(area.id) ?? 0) >= area.revision) continue;
     catalog.put(withShape(area));
+    if (pace.isDue()) yield* pace.pause();
+  }
+}
+
+/** Makes these areas in memory as they are stored, whatever they were before. */
+export function* replaceAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
+  const pace = new Pace();
+  for (const area of areas) {
+    if (!catalog.holds(area)) catalog.put(withShape(area));
     if (pace.isDue()) yield* pace.pause();
   }
 }

@@ -1,20 +1,20 @@
 import { copyAreas } from '../areas/areas.sql.ts';
-import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
+import type { LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { countDevices, selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
 import { copyDevices, type DeviceRow } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
 import { putLoadedStays } from '../devices/positionUpdates.ts';
 import { NO_PACKED_STAYS } from '../devices/stays/packedStays.ts';
-import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
+import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ApplyPorts, Memory } from './applyChanges.ts';
-import { emptyMemory, fillAreas, followPositions, followWrites } from './applyChanges.ts';
+import { fillAreas } from './applyChanges.ts';
 
 /** A million devices are loaded in some seconds; this only ends a load that is stuck. */
-const LOAD_DEADLINE_MS = 600_000;
+export const LOAD_DEADLINE_MS = 600_000;
 const PROGRESS_EVERY = 100_000;
 
 export interface FillPorts extends ApplyPorts {
@@ -31,43 +31,6 @@ export async function fillMemory({ sql, turns, log }: FillPorts, memory: Memory)
   const end = await withDeadline(loading, LOAD_DEADLINE_MS, 'loading memory');
   // A key that was cached during the load may have changed before the snapshot, and the log after it lacks that change.
   keyring.clear();
-  return end;
-}
-
-/**
- * Fills a second memory while the present one still answers and takes points, then replaces the present one at once. So
- * what was deleted from Postgres disappears, and what exists is never missing. Calls `onReplaced` at that moment, with
- * what the new memory holds.
- */
-export async function refillMemory(
-  ports: FillPorts,
-  memory: Memory,
-  onReplaced: (end: LogEnd) => void,
-): Promise<void> {
-  const { fleet, areas, tenancy, subscriptions, keyring } = memory;
-  const loaded = emptyMemory(keyring);
-  try {
-    const from = await fillMemory(ports, loaded);
-    // What this pod commits from here on goes to both: neither the load nor the following read contains it.
-    fleet.prepareFor(loaded.fleet);
-    const end = await followAll(ports, loaded, from);
-    fleet.adopt(loaded.fleet);
-    areas.adopt(loaded.areas);
-    tenancy.adopt(loaded.tenancy);
-    subscriptions.adopt(loaded.subscriptions);
-    onReplaced(end);
-  } finally {
-    fleet.prepareFor(null);
-  }
-}
-
-async function followAll(ports: FillPorts, memory: Memory, from: LogEnd): Promise<LogEnd> {
-  const { outcome, end, pending } = await followWrites(ports, memory, from, 'all');
-  let rest: LogCursor | null | 'lost' = outcome === 'lost' ? outcome : pending;
-  while (rest !== null) {
-    if (rest === 'lost') throw new DeadlineExceeded('the change log was lost while memory was loaded');
-    rest = await followPositions(ports, memory, rest, from.server);
-  }
   return end;
 }
 

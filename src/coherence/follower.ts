@@ -8,8 +8,9 @@ import { type Clock, DeadlineExceeded, MINUTE_MS, withDeadline } from '../lib/ti
 import type { ServerKnowledge, Sql } from '../postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
 import { type Followed, followPositions, followWrites, type Memory } from './applyChanges.ts';
-import { type FillPorts, fillMemory, refillMemory } from './fillMemory.ts';
+import { type FillPorts, fillMemory } from './fillMemory.ts';
 import { ReplyMonitor } from './postgresHealth.ts';
+import { reloadMemory } from './reloadMemory.ts';
 
 /** How often the change log is read without a notification. */
 const POLL_MS = 250;
@@ -187,12 +188,11 @@ class ChangeLogReader {
 
   /** Fills the empty memory. */
   async fill(): Promise<void> {
-    const { clock, memory } = this.#ports;
-    const startedAtMs = clock();
-    const end = await fillMemory(this.#pages, memory);
+    const fromMs = performance.now();
+    const end = await fillMemory(this.#pages, this.#ports.memory);
     await this.#readStarts();
     this.#advance(end, null);
-    this.#loadMs = clock() - startedAtMs;
+    this.#loadMs = performance.now() - fromMs;
   }
 
   /** True while there are position updates that memory does not hold yet. */
@@ -275,7 +275,8 @@ class ChangeLogReader {
     const { writes } = this.#applied;
     const followed = await followWrites(this.#pages, this.#ports.memory, writes, firstPage);
     const { outcome, end, pending } = followed;
-    if (outcome === 'lost' || this.#wasAway(readAtMs)) return { ...followed, outcome: 'lost' };
+    const isLost = outcome === 'lost' || this.#applied.isMixed || this.#wasAway(readAtMs);
+    if (isLost) return { ...followed, outcome: 'lost' };
     // Before the cursor moves: cursors of earlier starts are compared with how much this one has.
     if (!this.#applied.starts.has(end.server.start)) await this.#readStarts();
     this.#readAtMs = readAtMs;
@@ -295,16 +296,18 @@ class ChangeLogReader {
   /** Reloads everything. `found` is what the log showed when it was found to be lost. */
   async #reload(found: LogEnd): Promise<void> {
     const { clock, log, memory } = this.#ports;
-    const isOtherServer = !isSameServer(found.server, this.#applied.server);
+    const applied = this.#applied;
+    const isOtherServer = applied.isMixed || !isSameServer(found.server, applied.server);
     const reason = isOtherServer ? 'another server' : 'away from the change log for too long';
     log.warn({}, `${reason}; reloading everything`);
     await this.#readStarts();
     const startedAtMs = clock();
-    await refillMemory(this.#pages, memory, (end) => {
-      this.#advance(end, null);
-      this.#applied.positionsAtMs = startedAtMs;
-    });
-    this.#loadMs = clock() - startedAtMs;
+    const fromMs = performance.now();
+    applied.isMixed = isOtherServer;
+    this.#advance(await reloadMemory(this.#pages, memory, isOtherServer), null);
+    applied.positionsAtMs = startedAtMs;
+    this.#loadMs = performance.now() - fromMs;
+    log.info({ ms: Math.round(this.#loadMs) }, 'everything is reloaded');
   }
 
   async #readStarts(): Promise<void> {

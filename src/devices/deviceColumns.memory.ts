@@ -75,6 +75,11 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     return this.#size;
   }
 
+  /** Above all rows that are or were used. */
+  get end(): number {
+    return this.#rows.end;
+  }
+
   /** So many devices will be added. */
   expect(devices: number): void {
     this.#byId.expect(devices);

@@ -11,6 +11,7 @@ import {
   type Occupant,
 } from './device.ts';
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
+import { FleetReload } from './fleetReload.memory.ts';
 import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { type PackedStays, stayCount } from './stays/packedStays.ts';
@@ -28,28 +29,22 @@ import {
 
 /**
  * All devices of all tenants with their latest positions, in memory. Readers name the worlds that they may see (one or
- * two) first; what is in another world is not found. `putDevice`, `move`, `putStays` and `raiseVersion` are the only
- * mutators. Each is idempotent, so a change may be applied twice.
+ * two) first; what is in another world is not found. `putDevice`, `move`, `putStays`, `putRemoval` and
+ * `raiseVersion` are the only mutators, beside a reload. Each is idempotent, so a change may be applied twice.
  */
 export class Fleet {
-  #columns = new DeviceColumns();
-  #worlds = new Map<number, World>();
+  readonly #columns = new DeviceColumns();
+  readonly #worlds = new Map<number, World>();
   /** Rows that are in no index yet, by world. */
   readonly #loaded = new Map<number, number[]>();
   /** In which worlds something is new. */
   readonly watch = new WorldWatch();
-  /** A fleet that is being loaded to replace this one. It receives all changes too. */
-  #successor: Fleet | null = null;
-  #stays: StayCounts;
+  /** Counts of the stays of its devices. */
+  readonly stays: StayCounts;
 
   /** `stays`: those of its devices are counted there, with the areas that AreaCatalog puts there. */
   constructor(stays = new StayCounts()) {
-    this.#stays = stays;
-  }
-
-  /** Counts of the stays of its devices. */
-  get stays(): StayCounts {
-    return this.#stays;
+    this.stays = stays;
   }
 
   get deviceCount(): number {
@@ -66,18 +61,10 @@ export class Fleet {
     return this.#worlds.size;
   }
 
-  /** From now on `loaded` also receives every device and position that this fleet receives; null: no fleet does. */
-  prepareFor(loaded: Fleet | null): void {
-    this.#successor = loaded;
-  }
-
-  /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
-  adopt(loaded: Fleet): void {
-    this.#columns = loaded.#columns;
-    this.#worlds = loaded.#worlds;
-    this.#stays = loaded.#stays;
-    this.#successor = null;
-    this.watch.touchAll();
+  /** Begins to make it as a snapshot of Postgres is, while it is in use; `isNewer`: see FleetReload. */
+  reload(isNewer: (xid: number) => boolean): FleetReload {
+    const world = (worldId: number): World => this.#world(worldId);
+    return new FleetReload({ fleet: this, columns: this.#columns, worlds: this.#worlds, world }, isNewer);
   }
 
   worldVersion(worldId: number): number {
@@ -94,7 +81,6 @@ export class Fleet {
    * world has changed, it moves to that world.
    */
   putDevice(fields: DeviceFields, editedXid = 0): void {
-    this.#successor?.putDevice(fields, editedXid);
     const columns = this.#columns;
     const { id, imei, worldId, editedAtMs } = fields;
     const row = columns.rowOfId(id);
@@ -125,7 +111,6 @@ export class Fleet {
    * not known here.
    */
   move(deviceId: number, position: LatestPosition, motion: Motion = NO_MOTION): boolean {
-    this.#successor?.move(deviceId, position, motion);
     const columns = this.#columns;
     const row = columns.rowOfId(deviceId);
     if (row === 0) return false;
@@ -150,7 +135,6 @@ export class Fleet {
    * of areas.
    */
   *putStays(deviceId: number, stays: PackedStays, revision: number): Steps<number> {
-    if (this.#successor !== null) yield* this.#successor.putStays(deviceId, stays, revision);
     const known = this.#columns.rowOfId(deviceId);
     if (known === 0 || revision < this.#columns.staysRevision(known)) return 0;
     this.#columns.setStaysRevision(known, revision);
@@ -170,7 +154,6 @@ export class Fleet {
    * A device left a world, or was deleted (`isGone`). If it is back in that world, only a deletion has an effect.
    */
   putRemoval(worldId: number, removal: Removal, isGone: boolean): void {
-    this.#successor?.putRemoval(worldId, removal, isGone);
     const columns = this.#columns;
     const row = columns.rowOfId(removal.deviceId);
     if (row !== 0 && columns.worldId(row) === worldId) {
@@ -361,7 +344,7 @@ export class Fleet {
   #world(worldId: number): World {
     let world = this.#worlds.get(worldId);
     if (world === undefined) {
-      world = new World(this.#columns, this.#stays);
+      world = new World(this.#columns, this.stays);
       this.#worlds.set(worldId, world);
     }
     return world;

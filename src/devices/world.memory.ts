@@ -76,15 +76,15 @@ export class World {
     yield* this.positions.fill(rows.filter((row) => columns.hasPosition(row)));
   }
 
-  /** Takes a device out, and remembers that for those who follow this world. */
-  remove(row: number, removal: Removal): void {
+  /** Takes a device out, and remembers that for those who follow this world; null: that is known otherwise. */
+  remove(row: number, removal: Removal | null): void {
     this.#willMove(row);
     this.occupants.leave(row);
     this.positions.remove(row);
     // A newer device may have its IMEI already.
     if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
     this.changes.take(row);
-    this.changes.putRemoval(removal);
+    if (removal !== null) this.changes.putRemoval(removal);
   }
 
   /** Moves a device there. */
@@ -184,6 +184,8 @@ export class LongSearch {
 
 /** How many devices that left a world are remembered for its readers, at most. */
 const REMOVALS_MAX = 100_000;
+/** Removals that are compared before other work has its turn. */
+const REMOVALS_PER_STEP = 1_024;
 
 /** A device that has left this world. */
 export interface Removal {
@@ -259,6 +261,15 @@ export class WorldChanges {
   forgetRemovals(beforeMs: number): void {
     const old = [...this.#removals].filter(([, { atMs }]) => atMs < beforeMs);
     for (const [row] of old) this.#forget(row);
+  }
+
+  /** Drops the removals that are not among these transactions by IMEI, as if they had never been. */
+  *keepRemovals(kept: ReadonlyMap<string, number>): Steps<void> {
+    let seen = 0;
+    for (const [row, { imei, xid }] of this.#removals) {
+      if (kept.get(imei) !== xid) this.#drop(row, imei);
+      if (++seen % REMOVALS_PER_STEP === 0) yield;
+    }
   }
 
   page(query: ChangeQuery): Changed[] {

@@ -88,7 +88,8 @@ export async function commitFixes(
     const deviceIds = [...new Set(points.map((point) => point.deviceId))];
     const { locked, lockedElsewhere } = await lockDeviceStates(tx, deviceIds);
     const unapplied = await selectUnapplied(tx, { ...follower.applied.writes, server });
-    if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
+    if (unapplied === 'history' || follower.applied.isMixed)
+      throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
     const awaitingMemory = devicesAwaitingMemory(unapplied, memory.tenancy, locked);
     const areAllReady = locked.size === deviceIds.length && awaitingMemory.size === 0;
     const ready = areAllReady

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Keyring } from '../../src/access/authorizer.ts';
 import { Authorizer } from '../../src/access/authorizer.ts';
 import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { emptyMemory } from '../../src/coherence/applyChanges.ts';
-import { loadFleet } from '../../src/coherence/fillMemory.ts';
+import { emptyMemory, type Memory } from '../../src/coherence/applyChanges.ts';
+import { type FillPorts, loadFleet } from '../../src/coherence/fillMemory.ts';
 import { Follower } from '../../src/coherence/follower.ts';
 import type { Occupant } from '../../src/devices/device.ts';
 import type { Fleet } from '../../src/devices/fleet.memory.ts';
@@ -35,7 +35,11 @@ export interface MemoryPod {
 }
 
 /** Opens a pod that has not loaded yet: `follower.start()` does that. */
-export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPod {
+export function openMemoryPod(
+  url: string,
+  clock: Clock = systemClock,
+  turns: FillPorts['turns'] = new WorkTurns<string>(3),
+): MemoryPod {
   const sql = openSql(url, { maxConnections: 8, name: 'test pod' });
   const memory = emptyMemory();
   const { fleet, keyring } = memory;
@@ -46,7 +50,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
   const follower = new Follower({
     memory,
     sql,
-    turns: new WorkTurns<string>(3),
+    turns,
     clock,
     podId,
     server: { seen: null },
@@ -130,9 +134,13 @@ function idsNear(areas: AreaCatalog, worldId: number, { south, west }: { south: 
 
 /** The same of a memory that is loaded this very moment. */
 export async function dumpFresh(sql: Sql, worldIds: readonly number[]) {
+  return dump(await freshMemory(sql), worldIds);
+}
+
+export async function freshMemory(sql: Sql): Promise<Memory> {
   const memory = emptyMemory();
   await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
-  return dump(memory, worldIds);
+  return memory;
 }
 
 export async function allWorlds(sql: Sql): Promise<number[]> {

@@ -19,8 +19,8 @@ interface Setup {
   readonly pod: MemoryPod;
   /** Makes the pod believe that it was away for too long. */
   wasAway(): void;
-  /** Begins a load that waits half way; `end` lets it finish. */
-  beginLoad(): Promise<{ end(): Promise<void> }>;
+  /** Begins a load that waits half way; `end` lets it finish, and `fail` ends its connection. */
+  beginLoad(): Promise<{ end(): Promise<void>; fail(): Promise<void> }>;
 }
 
 /** A pod with three devices and an endpoint for all events. It reads the feed on demand only. */
@@ -72,6 +72,14 @@ async function setUp(t: TestContext): Promise<Setup> {
         await release();
         await loading;
       },
+      fail: async () => {
+        const failed = assert.rejects(loading, isUnavailable);
+        await sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`;
+        await failed;
+        await release();
+      },
     };
   };
   return { sql, pod, wasAway, beginLoad };
@@ -113,25 +121,36 @@ describe('while everything is reloaded', () => {
     assert.deepEqual([...receivers], [1], 'the endpoint was there at every moment');
     await proveFresh(setup);
   });
+});
 
-  test('a position that comes after the last read of the feed is there too', async (t) => {
+describe('a reload that fails half way', () => {
+  test('leaves a memory that answers, and begins again', async (t) => {
     const setup = await setUp(t);
-    const { pod } = setup;
+    const { sql, pod } = setup;
+    await pod.ingest.store([fixOf(IMEIS[0], Date.now() - 2_000, { lat: 1 })]);
+    await sql`update device_state set latitude = 2, revision = revision + 1 where recorded_at is not null`;
+    await sql`delete from webhook`;
     setup.wasAway();
-    const load = await setup.beginLoad();
-    const nowMs = Date.now();
-    // A position in the last moment before the new memory replaces the old one.
-    const { adopt } = pod.fleet;
-    let moved = false;
-    pod.fleet.adopt = (loaded) => {
-      const { id } = pod.fleet.anyDevice(IMEIS[1])?.fields ?? { id: 0 };
-      const place = { lat: 7, lng: 7, altitudeM: 0, speedKmh: 0, odometerKm: null };
-      moved = pod.fleet.move(id, { ...place, recordedAtMs: nowMs, movedAtMs: nowMs });
-      adopt.call(pod.fleet, loaded);
-    };
-    await load.end();
-    assert.equal(moved, true);
-    assert.equal(latOf(setup, IMEIS[1]), 7);
+    await (await setup.beginLoad()).fail();
+    assert.equal(latOf(setup, IMEIS[0]), 2, 'devices are compared first');
+    assert.equal(pod.subscriptions.size, 1, 'endpoints are read last');
+    await pod.follower.catchUp();
+    assert.equal(reloads(setup), 2);
+    await proveFresh(setup);
+  });
+
+  test('on another server takes no points, also when the first server is back, before memory is of one', async (t) => {
+    const setup = await setUp(t);
+    const { sql, pod } = setup;
+    const [first] = await sql<{ server: string }[]>`select server_history() as server`;
+    await failOver(sql);
+    await (await setup.beginLoad()).fail();
+    await failOver(sql, first?.server);
+    await assert.rejects(pod.ingest.store([fixOf(IMEIS[0], Date.now())]), isUnavailable);
+    await pod.follower.catchUp();
+    assert.equal(reloads(setup), 2);
+    await proveFresh(setup);
+    assert.deepEqual(await pod.ingest.store([fixOf(IMEIS[0], Date.now())]), ['accepted']);
   });
 });
 

@@ -32,6 +32,14 @@ describe('the stays of an account', () => {
     assert.equal(stays.ofAccount(BEN), 0);
   });
 
+  test('are those of another account when its area has the same id in another history of Postgres', () => {
+    const stays = counts();
+    stays.begin(10);
+    stays.removeArea(10);
+    stays.putArea(10, BEN);
+    assert.deepEqual([stays.ofAccount(ANNA), stays.ofAccount(BEN)], [0, 1]);
+  });
+
   test('count until they end, also when their area is deleted or replaced meanwhile', () => {
     const stays = counts();
     stays.begin(10);

@@ -65,8 +65,12 @@ export class StayCounts {
       this.#areas.set(areaId, { accountId, stays: 0, isDeleted: false });
       return;
     }
-    if (area.accountId === null) this.#count(accountId, area.stays);
-    area.accountId = accountId;
+    if (area.accountId !== accountId) {
+      // Another history of Postgres may have given its id to another area.
+      if (area.accountId !== null) this.#count(area.accountId, -area.stays);
+      this.#count(accountId, area.stays);
+      area.accountId = accountId;
+    }
     area.isDeleted = false;
   }
 
