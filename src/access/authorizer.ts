@@ -20,7 +20,7 @@ import { selectSession } from './sessions.sql.ts';
 /** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
 export const TRUST_MEMORY_MS = MINUTE_MS;
 /** A call waits this long for Postgres to confirm what Redis could not. */
-const VERIFY_DEADLINE_MS = 2_000;
+export const VERIFY_DEADLINE_MS = 2_000;
 const LOAD_TRIES = 10;
 
 export type AccessDecision =

@@ -1,3 +1,4 @@
+import { TRUST_MEMORY_MS, VERIFY_DEADLINE_MS } from '../access/authorizer.ts';
 import type { LogCursor, LogEnd, LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { RETENTION_MINUTES } from '../changelog/changes.sql.ts';
@@ -82,6 +83,7 @@ export class Follower implements LogFollower {
     return this.#reader.loadMs;
   }
 
+  /** Nobody should wait for `catchUp` now. */
   get isUnresponsive(): boolean {
     return this.#reader.isUnresponsive;
   }
@@ -178,6 +180,8 @@ class ChangeLogReader {
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #reportTrouble: Unavailability | null = null;
   #loadMs = 0;
+  /** By performance.now(); null when nothing is reloaded. */
+  #reloadSinceMs: number | null = null;
 
   constructor(ports: FollowPorts, applied: AppliedTransactions) {
     this.#ports = ports;
@@ -210,9 +214,20 @@ class ChangeLogReader {
     return this.#reportTrouble;
   }
 
-  /** True after two seconds without a reply of Postgres, until there is one. */
+  /**
+   * True after two seconds without a reply of Postgres, until there is one. Also during a long reload, while memory may
+   * answer without it: then nobody should wait for this pod to catch up.
+   */
   get isUnresponsive(): boolean {
-    return this.#replies.isUnresponsive;
+    return (
+      this.#replies.isUnresponsive || (this.#isReloadLong && this.#applied.heldLagMs() <= TRUST_MEMORY_MS)
+    );
+  }
+
+  /** Takes longer than a call waits, or will: it reads about as much as the load before. */
+  get #isReloadLong(): boolean {
+    const sinceMs = this.#reloadSinceMs;
+    return sinceMs !== null && Math.max(performance.now() - sinceMs, this.#loadMs) > VERIFY_DEADLINE_MS;
   }
 
   /**
@@ -303,9 +318,14 @@ class ChangeLogReader {
     await this.#readStarts();
     const startedAtMs = clock();
     const fromMs = performance.now();
-    applied.isMixed = isOtherServer;
-    this.#advance(await reloadMemory(this.#pages, memory, isOtherServer), null);
-    applied.positionsAtMs = startedAtMs;
+    this.#reloadSinceMs = fromMs;
+    try {
+      applied.isMixed = isOtherServer;
+      this.#advance(await reloadMemory(this.#pages, memory, isOtherServer), null);
+      applied.positionsAtMs = startedAtMs;
+    } finally {
+      this.#reloadSinceMs = null;
+    }
     this.#loadMs = performance.now() - fromMs;
     log.info({ ms: Math.round(this.#loadMs) }, 'everything is reloaded');
   }

@@ -123,6 +123,29 @@ describe('while everything is reloaded', () => {
   });
 });
 
+describe('a reload that takes long', () => {
+  test('is not waited for by calls, nor is the next one, while memory may answer', async (t) => {
+    const setup = await setUp(t);
+    const { sql, pod } = setup;
+    const { follower } = pod;
+    for (const [to, isLong] of [
+      ['other/2', false],
+      ['other/3', true],
+    ] as const) {
+      await failOver(sql, to);
+      const load = await setup.beginLoad();
+      if (!isLong) await waitFor(() => follower.isUnresponsive);
+      assert.equal(follower.isUnresponsive, true);
+      await load.end();
+      assert.equal(follower.isUnresponsive, false);
+    }
+    setup.wasAway();
+    const load = await setup.beginLoad();
+    assert.equal(follower.isUnresponsive, false, 'memory is too old to answer');
+    await load.end();
+  });
+});
+
 describe('a reload that fails half way', () => {
   test('leaves a memory that answers, and begins again', async (t) => {
     const setup = await setUp(t);
