@@ -1,17 +1,20 @@
-/** Buckets are this much wider than the one before, so a percentile is right within that. */
-const GROWTH = 1.01;
-const SMALLEST_MS = 0.0001;
-const LARGEST_MS = 100_000;
-const BUCKETS = Math.ceil(Math.log(LARGEST_MS / SMALLEST_MS) / Math.log(GROWTH)) + 1;
+import { build, decodeFromCompressedBase64, encodeIntoCompressedBase64 } from 'hdr-histogram-js';
 
-/** Durations counted in buckets: any number of them in constant room. Counts can be sent and merged. */
+const NS_PER_MS = 1e6;
+const LARGEST_NS = 1e11;
+const BITS = 64;
+
+/** Durations up to 100 s in an HDR histogram of nanoseconds: any number of them in constant room, each right within 1 %. */
 export class Latencies {
-  readonly counts: number[];
-  #total = 0;
+  readonly #histogram = build({
+    highestTrackableValue: LARGEST_NS,
+    numberOfSignificantValueDigits: 2,
+    bitBucketSize: BITS,
+  });
 
-  constructor(counts: readonly number[] = []) {
-    this.counts = Array.from({ length: BUCKETS }, (_, bucket) => counts[bucket] ?? 0);
-    for (const count of this.counts) this.#total += count;
+  /** `encoded`: those that another one has counted. */
+  constructor(encoded?: string) {
+    if (encoded !== undefined) this.merge(encoded);
   }
 
   static of(durationsMs: readonly number[]): Latencies {
@@ -21,33 +24,27 @@ export class Latencies {
   }
 
   add(ms: number): void {
-    const bucket = ms <= SMALLEST_MS ? 0 : Math.ceil(Math.log(ms / SMALLEST_MS) / Math.log(GROWTH));
-    const index = Math.min(bucket, BUCKETS - 1);
-    this.counts[index] = (this.counts[index] as number) + 1;
-    this.#total++;
+    this.#histogram.recordValue(Math.min(LARGEST_NS, Math.max(0, Math.ceil(ms * NS_PER_MS))));
   }
 
-  merge(counts: readonly number[]): void {
-    counts.forEach((count, bucket) => {
-      this.counts[bucket] = (this.counts[bucket] as number) + count;
-      this.#total += count;
-    });
+  merge(encoded: string): void {
+    this.#histogram.add(decodeFromCompressedBase64(encoded, BITS));
+  }
+
+  /** All of them in the compressed form that HdrHistogram has in every language, as base64. */
+  encoded(): string {
+    return encodeIntoCompressedBase64(this.#histogram);
   }
 
   /** The duration in ms that `share` (0 to 1) of all did not exceed; NaN when there were none. */
   percentile(share: number): number {
-    if (this.#total === 0) return Number.NaN;
-    let left = Math.max(1, Math.ceil(share * this.#total));
-    for (let bucket = 0; bucket < BUCKETS; bucket++) {
-      left -= this.counts[bucket] as number;
-      if (left <= 0) return SMALLEST_MS * GROWTH ** bucket;
-    }
-    return LARGEST_MS;
+    if (this.#histogram.totalCount === 0) return Number.NaN;
+    return this.#histogram.getValueAtPercentile(100 * share) / NS_PER_MS;
   }
 
-  percentiles(): { p50Ms: number; p975Ms: number; p99Ms: number } {
-    const [p50Ms, p975Ms, p99Ms] = [this.percentile(0.5), this.percentile(0.975), this.percentile(0.99)];
-    return { p50Ms, p975Ms, p99Ms };
+  percentiles(): { p50Ms: number; p99Ms: number; p999Ms: number } {
+    const [p50Ms, p99Ms, p999Ms] = [this.percentile(0.5), this.percentile(0.99), this.percentile(0.999)];
+    return { p50Ms, p99Ms, p999Ms };
   }
 }
 

@@ -5,7 +5,7 @@ import { cpuUs } from './usage.ts';
 const WARMUP_SHARE = 0.3;
 const BLOCK = 256;
 
-export type CallTimes = Required<Pick<Row, 'perSecond' | 'cpuUs' | 'p50Ms' | 'p975Ms' | 'p99Ms'>>;
+export type CallTimes = Required<Pick<Row, 'perSecond' | 'cpuUs' | 'p50Ms' | 'p99Ms' | 'p999Ms'>>;
 
 /**
  * Calls a function for about `seconds`: first to warm up, then to measure the rate, then to measure single
@@ -29,7 +29,7 @@ export function measureCalls(seconds: number, call: (n: number) => unknown, bloc
 export function medianTimes(rounds: readonly CallTimes[]): CallTimes {
   const of = (metric: keyof CallTimes) => median(rounds.map((round) => round[metric]));
   const [perSecond, cpuUs] = [of('perSecond'), of('cpuUs')];
-  return { perSecond, cpuUs, p50Ms: of('p50Ms'), p975Ms: of('p975Ms'), p99Ms: of('p99Ms') };
+  return { perSecond, cpuUs, p50Ms: of('p50Ms'), p99Ms: of('p99Ms'), p999Ms: of('p999Ms') };
 }
 
 const MEASURED_MAX = 100_000;

@@ -43,8 +43,8 @@ export function summarize(results: readonly AttackResult[]): Part & { readonly n
   };
 }
 
-export function percentilesOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
-  const latencies = new Latencies(counts);
+export function percentilesOf(encoded: string): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
+  const latencies = new Latencies(encoded);
   const { p50Ms, p99Ms } = latencies.percentiles();
   return Number.isNaN(p50Ms) ? {} : { p50Ms, p99Ms, worstMs: latencies.percentile(1) };
 }
@@ -67,7 +67,7 @@ function noteOf(result: AttackResult): string {
   );
 }
 
-const worstOf = (counts: readonly number[]): number => new Latencies(counts).percentile(1) || 0;
+const worstOf = (encoded: string): number => new Latencies(encoded).percentile(1) || 0;
 const total = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 const formatCounts = (counts: Readonly<Record<string, number>>): string =>

@@ -29,10 +29,10 @@ export interface VictimCall {
 
 export interface VictimReport {
   readonly url: string;
-  /** Buckets of Latencies: polls and reads, batches of points, and the time from a point to its delivery. */
-  readonly polls: readonly number[];
-  readonly points: readonly number[];
-  readonly deliveries: readonly number[];
+  /** Encoded Latencies: polls and reads, batches of points, and the time from a point to its delivery. */
+  readonly polls: string;
+  readonly points: string;
+  readonly deliveries: string;
   /** Calls that did not get the expected answer, by what they got instead. */
   readonly failedPolls: Readonly<Record<string, number>>;
   readonly failedPoints: Readonly<Record<string, number>>;
@@ -68,7 +68,11 @@ type Counts = Record<string, number>;
 function newPeriod() {
   const [polls, points, deliveries] = [new Latencies(), new Latencies(), new Latencies()];
   const failed = { failedPolls: {} as Counts, failedPoints: {} as Counts };
-  const times = () => ({ polls: polls.counts, points: points.counts, deliveries: deliveries.counts });
+  const times = () => ({
+    polls: polls.encoded(),
+    points: points.encoded(),
+    deliveries: deliveries.encoded(),
+  });
   return { polls, points, deliveries, ...failed, report: () => ({ ...times(), ...failed }) };
 }
 

@@ -31,8 +31,8 @@ export interface RoundTripReply {
   readonly events: number;
   /** From the first point to the answer of the last. */
   readonly sentSeconds: number;
-  /** Buckets of Latencies: from just before a point was posted until the request of its delivery. */
-  readonly latencies: readonly number[];
+  /** Encoded Latencies: from just before a point was posted until the request of its delivery. */
+  readonly latencies: string;
   /** From the first point to the last delivery. */
   readonly seconds: number;
   /** Processor time of this process since the first point. */
@@ -66,7 +66,7 @@ answerQuestions(async (question: RoundTripQuestion): Promise<RoundTripReply> => 
   const seconds = (lastMs - startMs) / 1_000;
   const sentSeconds = (sentMs - startMs) / 1_000;
   const usedUs = cpuUs() - cpuBeforeUs;
-  return { receiver, events, sentSeconds, latencies: latencies.counts, seconds, cpuUs: usedUs };
+  return { receiver, events, sentSeconds, latencies: latencies.encoded(), seconds, cpuUs: usedUs };
 });
 
 async function send(order: PointOrder): Promise<void> {
