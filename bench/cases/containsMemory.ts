@@ -45,28 +45,21 @@ export const containsMemory: BenchCase = {
       }
     }
     metrics['growth'] = (metrics['us_2000'] as number) / (metrics['us_20'] as number);
-    const asked: [number, number][] = [];
-    const candidates: [number, number][] = [];
     for (const count of areas) {
       say(`${count} areas`);
       const catalog = fillCatalog(smallAreas(count), WORLD);
-      asked.push([count, measureById(catalog, count, share, rows)]);
-      candidates.push([count, measureCandidates(catalog, count, share, rows)]);
+      rows.push(measureById(catalog, count, share), measureCandidates(catalog, count, share));
     }
-    const curves = [
-      { name: 'contains of one among areas, 20 vertices', points: asked },
-      { name: 'candidates of a point among areas', points: candidates },
-    ];
     measure('floor: one distance on the ellipsoid', (lat, lng) =>
       distanceM(lat, lng, POLYGON_CENTRE.lat, POLYGON_CENTRE.lng),
     );
     const size = `polygons of ${VERTICES.join(', ')} vertices`;
-    return { kind: 'measured', size, rows, metrics, curves, profiles };
+    return { kind: 'measured', size, rows, metrics, profiles };
   },
 };
 
 /** What the engine looks up for every point: the areas of its world that may contain it. */
-function measureCandidates(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
+function measureCandidates(catalog: AreaCatalog, count: number, seconds: number): Row {
   const places = placesOf('towns', 2, QUERIES);
   const candidates = (n: number): number => {
     const at = 2 * (n % QUERIES);
@@ -75,13 +68,11 @@ function measureCandidates(catalog: AreaCatalog, count: number, seconds: number,
   let all = 0;
   for (let n = 0; n < QUERIES; n++) all += candidates(n);
   const what = `candidates of ${count} areas, ${(all / QUERIES).toPrecision(2)} on average`;
-  const found = measureCalls(seconds, candidates);
-  rows.push({ what, unit: 'calls', ...found });
-  return found.cpuUs;
+  return { what, unit: 'calls', ...measureCalls(seconds, candidates) };
 }
 
 /** What the contains route looks up: an area by id, and the distance to its edge. */
-function measureById(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
+function measureById(catalog: AreaCatalog, count: number, seconds: number): Row {
   const random = seededRandom(8);
   const ids = Int32Array.from({ length: QUERIES }, () => 1 + Math.floor(random() * count));
   const places = placesAroundPolygon(QUERIES);
@@ -90,6 +81,5 @@ function measureById(catalog: AreaCatalog, count: number, seconds: number, rows:
     const area = catalog.area([WORLD], ids[at] as number);
     return area?.shape.signedDistanceM(places[2 * at] as number, places[2 * at + 1] as number);
   });
-  rows.push({ what: `contains of any of ${count} areas`, unit: 'calls', ...found });
-  return found.cpuUs;
+  return { what: `contains of any of ${count} areas`, unit: 'calls', ...found };
 }

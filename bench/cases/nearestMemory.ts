@@ -2,7 +2,7 @@ import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import type { BenchCase, Curve, Part, Row } from '../benchCase.ts';
+import type { BenchCase, Part, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { type CallTimes, measureCalls, medianTimes } from '../measure/measureCalls.ts';
 import { type Profile, profileCalls } from '../measure/profile.ts';
@@ -24,7 +24,6 @@ export const nearestMemory: BenchCase = {
   about: 'the nearest device in process, 10 % of them moved since the start; and with thousands equally near',
   run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const rows: Row[] = [];
-    const curves: Curve[] = [];
     const profiles: Profile[] = [];
     const metrics: Record<string, number> = {};
     const growth: number[] = [];
@@ -37,18 +36,15 @@ export const nearestMemory: BenchCase = {
         return fillFleet(spread, size);
       });
       takeTurns(asked, rounds, share);
-      const points: [number, number][] = [];
       for (const { size, ask, near, move } of asked) {
         const found = medianTimes(near);
         rows.push({ what: `nearest k=1, ${size} devices, ${spread}`, unit: 'calls', ...found });
         rows.push({ what: `move, ${size} devices, ${spread}`, unit: 'moves', ...medianTimes(move) });
         const name = `us_${size}`;
         metrics[name] = Math.max(metrics[name] ?? 0, found.cpuUs);
-        points.push([size, found.cpuUs]);
         if (isProfiled && size === all.at(-1))
           profiles.push(await profileCalls(`nearest among ${size}, ${spread}`, ask));
       }
-      curves.push({ name: `nearest among devices, ${spread}`, points });
       growth.push(growthOf(asked));
     }
     const floor = measureFloor(share);
@@ -59,7 +55,7 @@ export const nearestMemory: BenchCase = {
     Object.assign(metrics, ties.metrics);
     metrics['growth'] = Math.max(...growth);
     metrics['distances'] = (metrics[`us_${all.at(-1)}`] as number) / floor.cpuUs;
-    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, metrics, curves, profiles };
+    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, metrics, profiles };
   },
 };
 

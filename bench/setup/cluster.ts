@@ -56,9 +56,3 @@ function databasesOn(adminUrl: string): BenchCluster['withDatabase'] {
     }
   };
 }
-
-/** Calls `work` with an empty database of the server of FLEET_BENCH_POSTGIS_URL. Null without that variable. */
-export async function withPostgis<T>(env: Env, work: (url: string) => Promise<T>): Promise<T | null> {
-  const url = env['FLEET_BENCH_POSTGIS_URL'];
-  return url ? databasesOn(url)(work) : null;
-}
