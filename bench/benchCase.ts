@@ -13,6 +13,8 @@ export interface CaseContext {
   /** Seconds for each measurement, all rounds together. */
   readonly seconds: number;
   readonly profile: boolean;
+  /** How many pods serve together, on one Postgres and Redis. Cases that do not say so have as many as they need. */
+  readonly pods: 1 | 2;
   /** The sizes of the command line, ascending. Null: the case chooses. */
   readonly sizes: readonly number[] | null;
   readonly databaseUrl: string;
@@ -27,8 +29,6 @@ export interface Measured extends Part {
   /** The amount of data in words: `100 000 devices`. */
   readonly size: string;
   readonly notes?: readonly string[];
-  /** How a time grows with the size of the data. The runner draws them. */
-  readonly curves?: readonly Curve[];
   readonly profiles?: readonly Profile[];
 }
 
@@ -37,12 +37,8 @@ export interface Part {
   readonly rows: readonly Row[];
   /** Named results that budgets apply to. Ratios wherever possible. */
   readonly metrics: Readonly<Record<string, number>>;
-}
-
-/** Microseconds of one call by the number of devices or areas. */
-export interface Curve {
-  readonly name: string;
-  readonly points: readonly (readonly [size: number, us: number])[];
+  /** A/A noise: how much of a metric differed between two rounds of the same, see noiseOf. */
+  readonly noise?: Readonly<Record<string, number>>;
 }
 
 export interface Row {
@@ -51,8 +47,8 @@ export interface Row {
   /** What `perSecond` counts. Default: requests. */
   readonly unit?: string;
   readonly p50Ms?: number;
-  readonly p975Ms?: number;
   readonly p99Ms?: number;
+  readonly p999Ms?: number;
   readonly worstMs?: number;
   /** Processor time of the serving process for one `unit`. */
   readonly cpuUs?: number;
@@ -60,5 +56,7 @@ export interface Row {
   /** Share of one processor that the serving process and the load generator used. Above 1 with threads. */
   readonly serverBusy?: number;
   readonly loadBusy?: number;
+  /** Encoded Latencies of calls that were due at a given rate. */
+  readonly histogram?: string;
   readonly seconds?: number;
 }

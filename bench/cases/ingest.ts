@@ -2,12 +2,13 @@ import type { SimulatedPoint } from '../../src/cli/simulate/simulatedFleet.ts';
 import { arrayLiteral, type Sql } from '../../src/postgres/sql.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
+import { metricsOf } from '../measure/noise.ts';
 import { type Profile, profile } from '../measure/profile.ts';
-import { cpuUs, rssMb } from '../measure/usage.ts';
+import { rssMb } from '../measure/usage.ts';
 import { jaggedRing, smallAreas, storeAreas } from '../setup/areas.ts';
 import { openBenchSql } from '../setup/cluster.ts';
+import { type ServingPods, startPods } from '../setup/pods.ts';
 import { POINTS_CENTRE, PointSource } from '../setup/pointSource.ts';
-import { type BenchService, startBenchService } from '../setup/service.ts';
 import { type BenchWorld, createWorld } from '../setup/world.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { IngestLoad, IngestResult } from '../workers/ingestLoad.ts';
@@ -37,20 +38,21 @@ export const ingest: BenchCase = {
     const world = await createWorld(context, devices);
     await storeAreas(databaseUrl, smallAreas(areas), say);
     await using sql = openBenchSql(databaseUrl);
-    await using service = await startBenchService(databaseUrl);
+    await using pods = await startPods(context);
+    if (pods === null) return { kind: 'skipped', reason: 'there is no redis-server in PATH' };
     await using load = openWorker<IngestLoad, IngestResult>('ingestLoad');
     // The positions of the world must be older than the points.
     await sql`update device_state set recorded_at = null`;
     const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
     if (fsync?.fsync !== 'on') throw new Error('fsync is off: acknowledged points would not be durable');
-    return await measure(context, { devices, areas }, { load, sql, service, world });
+    return await measure(context, { devices, areas }, { load, sql, pods, world });
   },
 };
 
 interface IngestPorts {
   readonly load: Worker<IngestLoad, IngestResult>;
   readonly sql: Sql;
-  readonly service: BenchService;
+  readonly pods: ServingPods;
   readonly world: BenchWorld;
 }
 
@@ -69,8 +71,8 @@ async function measure(
 ): Promise<CaseOutcome> {
   const startMs = Date.now() - SPAN_MS;
   const source = { devices, senders: SENDERS, batch: context.smoke ? BATCH / 10 : BATCH, startMs };
-  const url = ports.service.ingestUrl;
-  const ask = (batchesPerSender: number) => ports.load.ask({ url, source, batchesPerSender });
+  const { ingestUrls: urls, usage } = ports.pods;
+  const ask = (batchesPerSender: number) => ports.load.ask({ urls, source, batchesPerSender });
   const floor = await openFloor(ports, { ...source, senders: 1, batch: Math.min(devices, FLOOR_BATCH) });
   const rounds = context.smoke ? 1 : ROUNDS;
   const seconds = context.smoke ? 0.2 : context.seconds / rounds;
@@ -86,9 +88,10 @@ async function measure(
     const phase: Round[] = [];
     for (let round = 0; round < rounds; round++) {
       const floorPerSecond = await floor(seconds);
-      const beforeUs = cpuUs();
+      const before = await usage();
       const load = await ask(batchesPerSender);
-      phase.push({ load, cpuUs: (cpuUs() - beforeUs) / load.points, floorPerSecond });
+      const usedUs = (await usage()).cpuUs - before.cpuUs;
+      phase.push({ load, cpuUs: usedUs / load.points, floorPerSecond });
       stored += load.points;
     }
     phases.push(phase);
@@ -104,9 +107,10 @@ async function measure(
   const all = phases.flat();
   const [none, one, ten] = phases.map((phase) => median(phase.map(perSecond))) as [number, number, number];
   const ofFloor = (round: Round) => perSecond(round) / round.floorPerSecond;
+  const ofUnnest = metricsOf({ of_unnest: (phases[1] ?? []).map(ofFloor) });
   return {
     kind: 'measured',
-    size: `${devices} devices, ${areas} areas, ${SENDERS} connections, ${source.batch} points a request`,
+    size: `${devices} devices, ${areas} areas, ${SENDERS} connections, ${urls.length === 1 ? '' : 'two pods, '}${source.batch} points a request`,
     rows: [
       ...phases.map((phase, n) => ingestRow(`ingest, ${MATCHED[n]} areas around each point`, phase)),
       {
@@ -115,20 +119,17 @@ async function measure(
         perSecond: median(all.map(({ floorPerSecond }) => floorPerSecond)),
       },
     ],
-    metrics: {
-      points_per_second: one,
-      of_unnest: median((phases[1] ?? []).map(ofFloor)),
-      slower_with_ten: none / ten,
-    },
+    metrics: { points_per_second: one, slower_with_ten: none / ten, ...ofUnnest.metrics },
+    noise: ofUnnest.noise,
     notes: [`${stored} acknowledged points are in Postgres`],
     profiles,
   };
 }
 
-async function coverTown({ service, world }: IngestPorts, count: number): Promise<void> {
+async function coverTown({ pods, world }: IngestPorts, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const points = jaggedRing(TOWN_VERTICES, POINTS_CENTRE, TOWN_RADIUS_DEG, n);
-    const response = await fetch(`${service.url}/api/v3/areas/by-external-id/town-${n}`, {
+    const response = await fetch(`${pods.urls[0]}/api/v3/areas/by-external-id/town-${n}`, {
       method: 'PUT',
       headers: { 'X-API-Key': world.key, 'Content-Type': 'application/json' },
       body: JSON.stringify({ name: `Town ${n}`, type: 'polygon', points }),

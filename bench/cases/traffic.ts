@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
+import type { OpenResult } from '../measure/openLoop.ts';
 import { type Profile, profile } from '../measure/profile.ts';
 import { cpuUs } from '../measure/usage.ts';
 import { smallAreas, storeAreas } from '../setup/areas.ts';
@@ -9,7 +10,7 @@ import { containsPaths, nearestPaths } from '../setup/places.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+import type { ProbeQuestion } from '../workers/latencyProbe.ts';
 import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
 
 const SMOKE_SECONDS = 0.5;
@@ -58,7 +59,7 @@ async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOu
   const areaIds = await storeAreas(databaseUrl, smallAreas(areas), say);
   await using service = await startBenchService(databaseUrl);
   await using traffic = openWorker<TrafficQuestion, TrafficReply>('traffic');
-  await using probe = openWorker<ProbeQuestion, ProbeResult>('latencyProbe');
+  await using probe = openWorker<ProbeQuestion, OpenResult>('latencyProbe');
   const reporting = Math.min(devices, REPORTING_DEVICES);
   await traffic.ask({
     kind: 'start',
@@ -70,7 +71,7 @@ async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOu
     areaIds: areaIds.slice(1, 1 + CHANGED_AREAS),
     areasPerSecond: AREAS_PER_SECOND,
   });
-  const asked = { url: service.url, headers: { 'X-API-Key': key }, perSecond: POLLS_PER_SECOND };
+  const asked = { urls: [service.url], headers: { 'X-API-Key': key }, perSecond: POLLS_PER_SECOND };
   const paths = mixedPaths(areaIds[0] as number, devices);
   const poll = () => probe.ask({ kind: 'start', ...asked, paths });
   await poll();
@@ -127,7 +128,7 @@ async function watch(seconds: number, say: (line: string) => void) {
 function summarize(
   seconds: number,
   watched: Awaited<ReturnType<typeof watch>>,
-  polled: ProbeResult,
+  polled: OpenResult,
   done: TrafficReply,
 ) {
   const latencies = new Latencies(polled.latencies);

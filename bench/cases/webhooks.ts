@@ -3,13 +3,12 @@ import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
-import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { postgresCpuUs } from '../measure/postgresCpu.ts';
 import type { Profile } from '../measure/profile.ts';
 import { openBenchSql } from '../setup/cluster.ts';
-import { callWebhooks, openPod, type PodWorker } from '../setup/pods.ts';
+import { callWebhooks, openTwoPods, type PodWorker } from '../setup/pods.ts';
 import { HANGING_PATH, HEALTHY_PATH, trustReceivers } from '../setup/receivers.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { PodReply } from '../workers/webhookPod.ts';
@@ -49,21 +48,13 @@ export const webhooks: BenchCase = {
   about:
     'from a point to the deliveries of its event, with endpoints that are dead, slow or hang, and with a backlog',
   run: async (context) => {
-    const redis = findRedisServer() === null ? null : await startRedis();
     await using trusted = await trustReceivers();
     await using sql = openBenchSql(context.databaseUrl);
-    const pods = Array.from({ length: redis === null ? 1 : 2 }, openPod);
-    const client = openWorker<RoundTripQuestion, RoundTripReply>('webhookRoundTrip');
-    try {
-      const { receiver } = await client.ask({ kind: 'listen', certificate: trusted.certificate });
-      return await measure(context, { sql, pods, client, receiver, redisUrl: redis?.url ?? null });
-    } finally {
-      // Closed first, so that no pod waits for the slow endpoint when it stops.
-      await client[Symbol.asyncDispose]();
-      await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
-      await Promise.all(pods.map((pod) => pod[Symbol.asyncDispose]()));
-      await redis?.stop();
-    }
+    await using opened = await openTwoPods();
+    // Ends before the pods, so that none waits for the slow endpoint when it stops.
+    await using client = openWorker<RoundTripQuestion, RoundTripReply>('webhookRoundTrip');
+    const { receiver } = await client.ask({ kind: 'listen', certificate: trusted.certificate });
+    return await measure(context, { sql, client, receiver, ...opened });
   },
 };
 

@@ -1,7 +1,14 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { CaseContext } from '../benchCase.ts';
+import { metricsOf } from '../measure/noise.ts';
 import { usageNow } from '../measure/usage.ts';
-import { type MeasuredServer, measureInTurn, openHttpLoad, ratioOf, rowOf } from '../setup/measuredServer.ts';
+import {
+  type MeasuredServer,
+  measureInTurn,
+  openHttpLoad,
+  ratiosOf,
+  rowOf,
+} from '../setup/measuredServer.ts';
 import { postPoints } from '../setup/points.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
@@ -25,32 +32,23 @@ export async function measurePages(context: CaseContext): Promise<FeedPart> {
   await movePage(ingestUrl);
   const now = await lastCursor(url, headers, before);
   const path = (cursor: string) => `/api/v3/devices/changes?limit=${PAGE}&cursor=${cursor}`;
-  const usage = async () => usageNow();
-  const server = (what: string, paths: string[]): MeasuredServer => ({
-    what,
-    url,
-    headers,
-    paths,
-    usage,
-    rounds: [],
-  });
+  const own = { urls: [url], headers, usage: async () => usageNow() };
+  const server = (what: string, paths: string[]): MeasuredServer => ({ what, ...own, paths, rounds: [] });
   const listPath = (n: number) => `/api/v3/devices?limit=${LISTED}&offset=${n * LISTED}`;
+  const listPaths = Array.from({ length: LIST_PAGES }, (_, n) => listPath(n));
   const location = server('location', [`/api/v3/devices/${simulatedImei(1)}/location`]);
   const empty = server('changes: nothing new', [path(now)]);
-  const list = server(
-    `list of ${LISTED}`,
-    Array.from({ length: LIST_PAGES }, (_, n) => listPath(n)),
-  );
+  const list = server(`list of ${LISTED}`, listPaths);
   const page = server(`changes: a page of ${PAGE}`, [path(before)]);
   const servers = [location, empty, list, page];
   await measureInTurn(load, servers, context);
   return {
     size: `${devices} devices over HTTP`,
     rows: servers.map(rowOf),
-    metrics: {
-      empty_of_location_by_cpu: ratioOf(empty, location, ({ cpuUs }) => cpuUs),
-      page_of_lists_by_cpu: ratioOf(page, list, ({ cpuUs }) => cpuUs) / LIST_PAGES,
-    },
+    ...metricsOf({
+      empty_of_location_by_cpu: ratiosOf(empty, location, ({ cpuUs }) => cpuUs),
+      page_of_lists_by_cpu: ratiosOf(page, list, ({ cpuUs }) => cpuUs).map((ratio) => ratio / LIST_PAGES),
+    }),
   };
 }
 

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
-import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { CaseContext } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { seedAccount, seedKey } from '../neighbours/seeds.ts';
 import { openBenchSql } from '../setup/cluster.ts';
 import { openHttpLoad } from '../setup/measuredServer.ts';
-import { openPod, type PodWorker } from '../setup/pods.ts';
+import { openTwoPods, type PodWorker } from '../setup/pods.ts';
 import { WORLD_EMAIL } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { ReadersQuestion, ReadersReply } from '../workers/streamReaders.ts';
@@ -35,83 +34,76 @@ export async function measureStreams(context: CaseContext): Promise<FeedPart> {
   const keys: string[] = [];
   while (keys.length < idle / PER_KEY) keys.push((await admin.key(WORLD_EMAIL)).key);
   const followers = await seedFollowers(databaseUrl, beside / PER_KEY);
-  const redis = findRedisServer() === null ? null : await startRedis();
-  const pods = Array.from({ length: redis === null ? 1 : 2 }, openPod);
+  await using opened = await openTwoPods();
+  const { pods, redisUrl } = opened;
   await using readers = openWorker<ReadersQuestion, ReadersReply>('streamReaders');
   await using load = openHttpLoad();
-  try {
-    const started: PodReply[] = [];
-    for (const pod of pods)
-      started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl: redis?.url ?? null }));
-    const [first, last] = [started[0], started.at(-1)] as [PodReply, PodReply];
-    const pod = pods.at(-1) as PodWorker;
-    const { url: api, ingestUrl: ownIngest } = last;
-    const [key = ''] = keys;
-    const seconds = smoke ? SMOKE_SECONDS : context.seconds;
-    const nearest = async (): Promise<Latencies> => {
-      const headers = { 'X-API-Key': key };
-      const paths = ['/api/v3/devices/nearest?lat=45.05&lng=9.1'];
-      const asked = { url: api, headers, paths, keys: [], connections: POLLERS, seconds };
-      return new Latencies((await load.ask(asked)).latencies);
-    };
-    const fleet = { devices: DEVICES, seconds };
-    const own = { kind: 'ingest', ingest: ownIngest, firstDevice: FIRST_FOLLOWED, ...fleet } as const;
-    const take = async () => (await readers.ask(own)).pointsPerSecond;
+  const started: PodReply[] = [];
+  for (const pod of pods) started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl }));
+  const [first, last] = [started[0], started.at(-1)] as [PodReply, PodReply];
+  const pod = pods.at(-1) as PodWorker;
+  const { url: api, ingestUrl: ownIngest } = last;
+  const [key = ''] = keys;
+  const seconds = smoke ? SMOKE_SECONDS : context.seconds;
+  const nearest = async (): Promise<Latencies> => {
+    const headers = { 'X-API-Key': key };
+    const paths = ['/api/v3/devices/nearest?lat=45.05&lng=9.1'];
+    const asked = { urls: [api], headers, paths, connections: POLLERS, seconds };
+    return new Latencies((await load.ask(asked)).latencies);
+  };
+  const fleet = { devices: DEVICES, seconds };
+  const own = { kind: 'ingest', ingest: ownIngest, firstDevice: FIRST_FOLLOWED, ...fleet } as const;
+  const take = async () => (await readers.ask(own)).pointsPerSecond;
 
-    if (!smoke) await nearest();
-    say('point in to stream');
-    const rate = { pointsPerSecond: POINTS_PER_SECOND, ...fleet };
-    const followed = await readers.ask({ kind: 'follow', api, ingest: first.ingestUrl, key, ...rate });
-    const latencies = Latencies.of(followed.latenciesMs);
+  if (!smoke) await nearest();
+  say('point in to stream');
+  const rate = { pointsPerSecond: POINTS_PER_SECOND, ...fleet };
+  const followed = await readers.ask({ kind: 'follow', api, ingest: first.ingestUrl, key, ...rate });
+  const latencies = Latencies.of(followed.latenciesMs);
 
-    say('ingest beside streams');
-    const ratios: number[] = [];
-    for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
-      const without = await take();
-      await readers.ask({ kind: 'open', api, keys: followers, perKey: PER_KEY });
-      ratios.push((await take()) / without);
-      await readers.ask({ kind: 'close' });
-    }
-
-    say('idle streams');
-    const [calm, besideIdle] = [new Latencies(), new Latencies()];
-    const [idleMb, shares]: [number[], number[]] = [[], []];
-    let rssMb = 0;
-    for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
-      const without = await nearest();
-      const before = await pod.ask({ kind: 'usage' });
-      const { open } = await readers.ask({ kind: 'open', api, keys, perKey: PER_KEY });
-      if (open !== idle) throw new Error(`${open} streams are open`);
-      // What a stream costs when it is opened is not what it costs while it is idle.
-      await sleep(smoke ? 0 : SETTLE_MS);
-      const withIdle = await nearest();
-      rssMb = (await pod.ask({ kind: 'usage' })).rssMb;
-      await readers.ask({ kind: 'close' });
-      idleMb.push(rssMb - before.rssMb);
-      shares.push(withIdle.percentile(0.99) / without.percentile(0.99));
-      calm.merge(without.counts);
-      besideIdle.merge(withIdle.counts);
-    }
-    return {
-      size: `${pods.length === 1 ? 'one pod, since there is no redis-server in PATH' : 'two pods'}, ${idle} streams`,
-      rows: [
-        { what: `point in to stream, ${POINTS_PER_SECOND} points/s`, ...latencies.percentiles() },
-        { what: 'nearest, no streams', ...calm.percentiles() },
-        { what: `nearest, ${idle} idle streams`, ...besideIdle.percentiles(), rssMb },
-      ],
-      metrics: {
-        stream_p99_ms: latencies.percentile(0.99),
-        ingest_beside_streams: median(ratios),
-        // The first round: memory that Node has freed is not given back.
-        idle_streams_mb: idleMb[0] as number,
-        nearest_p99_beside_idle: median(shares),
-      },
-    };
-  } finally {
-    await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
-    await Promise.all(pods.map((pod) => pod[Symbol.asyncDispose]()));
-    await redis?.stop();
+  say('ingest beside streams');
+  const ratios: number[] = [];
+  for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
+    const without = await take();
+    await readers.ask({ kind: 'open', api, keys: followers, perKey: PER_KEY });
+    ratios.push((await take()) / without);
+    await readers.ask({ kind: 'close' });
   }
+
+  say('idle streams');
+  const [calm, besideIdle] = [new Latencies(), new Latencies()];
+  const [idleMb, shares]: [number[], number[]] = [[], []];
+  let rssMb = 0;
+  for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
+    const without = await nearest();
+    const before = await pod.ask({ kind: 'usage' });
+    const { open } = await readers.ask({ kind: 'open', api, keys, perKey: PER_KEY });
+    if (open !== idle) throw new Error(`${open} streams are open`);
+    // What a stream costs when it is opened is not what it costs while it is idle.
+    await sleep(smoke ? 0 : SETTLE_MS);
+    const withIdle = await nearest();
+    rssMb = (await pod.ask({ kind: 'usage' })).rssMb;
+    await readers.ask({ kind: 'close' });
+    idleMb.push(rssMb - before.rssMb);
+    shares.push(withIdle.percentile(0.99) / without.percentile(0.99));
+    calm.merge(without.encoded());
+    besideIdle.merge(withIdle.encoded());
+  }
+  return {
+    size: `${pods.length === 1 ? 'one pod, since there is no redis-server in PATH' : 'two pods'}, ${idle} streams`,
+    rows: [
+      { what: `point in to stream, ${POINTS_PER_SECOND} points/s`, ...latencies.percentiles() },
+      { what: 'nearest, no streams', ...calm.percentiles() },
+      { what: `nearest, ${idle} idle streams`, ...besideIdle.percentiles(), rssMb },
+    ],
+    metrics: {
+      stream_p99_ms: latencies.percentile(0.99),
+      ingest_beside_streams: median(ratios),
+      // The first round: memory that Node has freed is not given back.
+      idle_streams_mb: idleMb[0] as number,
+      nearest_p99_beside_idle: median(shares),
+    },
+  };
 }
 
 /** Accounts that share the devices which points come for. Returns a key of each. */

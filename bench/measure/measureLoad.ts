@@ -6,7 +6,7 @@ export interface LoadResult {
   readonly completed: number;
   /** From the first request to the last answer. */
   readonly seconds: number;
-  readonly latencies: readonly number[];
+  readonly latencies: string;
   /** Share of one processor that the load generator used. Near 1 the server may have had spare capacity. */
   readonly busy: number;
 }
@@ -38,7 +38,21 @@ export async function measureLoad(options: autocannon.Options): Promise<LoadResu
   const completed = result.requests.total;
   checkAnswers(result, completed, options.connections ?? 1);
   const busy = (cpuUs() - beforeUs) / 1e6 / seconds;
-  return { completed, seconds, latencies: latencies.counts, busy };
+  return { completed, seconds, latencies: latencies.encoded(), busy };
+}
+
+/** Several at once, as one. */
+export async function measureLoads(all: readonly autocannon.Options[]): Promise<LoadResult> {
+  const latencies = new Latencies();
+  let completed = 0;
+  const results = await Promise.all(all.map(measureLoad));
+  for (const result of results) {
+    latencies.merge(result.latencies);
+    completed += result.completed;
+  }
+  const most = (of: (result: LoadResult) => number) => Math.max(...results.map(of));
+  const [seconds, busy] = [most((result) => result.seconds), most((result) => result.busy)];
+  return { completed, seconds, latencies: latencies.encoded(), busy };
 }
 
 function checkAnswers(result: autocannon.Result, completed: number, connections: number): void {

@@ -1,17 +1,18 @@
 import type { Profiler, Runtime } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
-import { fileURLToPath } from 'node:url';
 
 export interface Profile {
   /** What one call is: `a call of nearest k=1`, `the start`. */
   readonly of: string;
   /** Microseconds for each call, the largest first. The last entry is the rest. */
   readonly parts: readonly { readonly part: string; readonly us: number }[];
+  /** All of it, for a file that DevTools opens. Records do not have it. */
+  readonly cpuProfile?: Profiler.Profile;
 }
 
 const SAMPLE_US = 100;
 const PARTS = 14;
-const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const PROJECT_URL = new URL('../..', import.meta.url).href;
 
 /**
  * Profiles this process with V8's sampling profiler while `work` runs. `work` returns how many calls it made. Time is
@@ -26,7 +27,10 @@ export async function profile(of: string, work: () => Promise<number>): Promise<
     await session.post('Profiler.start');
     const calls = await work();
     const { profile } = await session.post('Profiler.stop');
-    return { of, parts: greatest(selfTimesUs(profile), calls) };
+    // Paths of this machine are of no use elsewhere.
+    for (const { callFrame } of profile.nodes)
+      callFrame.url = callFrame.url.replace(PROJECT_URL, '').replace(/^.*(?=node_modules\/)/, '');
+    return { of, parts: greatest(selfTimesUs(profile), calls), cpuProfile: profile };
   } finally {
     session.disconnect();
   }
@@ -59,8 +63,7 @@ function selfTimesUs({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile)
 function nameOf({ functionName, url }: Runtime.CallFrame): string {
   const name = functionName === '' ? 'anonymous' : functionName;
   if (url === '') return name;
-  const path = url.startsWith('file:') ? fileURLToPath(url).replace(PROJECT, '') : url;
-  return `${name}, ${path.replace(/^.*node_modules\//, '')}`;
+  return `${name}, ${url.replace('node_modules/', '')}`;
 }
 
 function greatest(times: ReadonlyMap<string, number>, calls: number): Profile['parts'] {

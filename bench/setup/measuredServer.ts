@@ -1,19 +1,15 @@
 import type { CaseContext, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
+import type { HttpCalls } from '../measure/openLoop.ts';
 import type { ServerUsage, Usage } from '../measure/usage.ts';
 import { openWorker, type Worker } from '../worker.ts';
+import type { FloorQuestion } from '../workers/floorServer.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
 
 /** A server and what it is asked, measured as one row. */
-export interface MeasuredServer {
+export interface MeasuredServer extends HttpCalls {
   readonly what: string;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Every connection asks them in turn. */
-  readonly paths: readonly string[];
-  /** API keys to use in turn, instead of the key in `headers`. */
-  readonly keys?: readonly string[];
   /** Processor time and memory of the serving process so far. */
   usage(): Promise<Usage>;
   readonly rounds: Round[];
@@ -29,12 +25,12 @@ export interface Round {
 type LoadWorker = Worker<HttpLoad, LoadResult>;
 export const openHttpLoad = (): LoadWorker => openWorker('httpLoad');
 
-/** Starts a server in its own process: a floor or a peer. */
-export async function openServer<Question>(name: string, question: Question) {
-  const worker = openWorker<Question | { kind: 'usage' }, ServerUsage>(name);
+/** Starts a floor in its own process. */
+export async function openFloor(question: FloorQuestion) {
+  const worker = openWorker<FloorQuestion, ServerUsage>('floorServer');
   const { port } = await worker.ask(question);
   return {
-    url: `http://127.0.0.1:${port}`,
+    urls: [`http://127.0.0.1:${port}`],
     usage: (): Promise<Usage> => worker.ask({ kind: 'usage' }),
     [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
   };
@@ -60,10 +56,10 @@ export async function measureInTurn(
 
 export function askLoad(
   load: LoadWorker,
-  { url, headers, paths, keys = [] }: MeasuredServer,
+  { urls, headers, paths, keys = [] }: HttpCalls,
   seconds: number,
 ): Promise<LoadResult> {
-  return load.ask({ url, headers, paths, keys, connections: CONNECTIONS, seconds });
+  return load.ask({ urls, headers, paths, keys, connections: CONNECTIONS, seconds });
 }
 
 async function runRound(worker: LoadWorker, measured: MeasuredServer, time: number): Promise<Round> {
@@ -75,8 +71,9 @@ async function runRound(worker: LoadWorker, measured: MeasuredServer, time: numb
   return { load, perSecond: completed / seconds, cpuUs, rssMb: after.rssMb };
 }
 
-export function ratioOf(a: MeasuredServer, b: MeasuredServer, metric: (round: Round) => number): number {
-  return median(a.rounds.map((round, n) => metric(round) / metric(b.rounds[n] as Round)));
+/** What one server measured divided by what another did, round by round. */
+export function ratiosOf(a: MeasuredServer, b: MeasuredServer, metric: (round: Round) => number): number[] {
+  return a.rounds.map((round, n) => metric(round) / metric(b.rounds[n] as Round));
 }
 
 export function rowOf({ what, rounds }: MeasuredServer): Row {

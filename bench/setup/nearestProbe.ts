@@ -1,6 +1,7 @@
 import { Latencies } from '../measure/latencies.ts';
+import type { OpenResult } from '../measure/openLoop.ts';
 import { openWorker } from '../worker.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+import type { ProbeQuestion } from '../workers/latencyProbe.ts';
 import { nearestPaths } from './places.ts';
 
 const PATHS = 256;
@@ -13,11 +14,11 @@ export interface NearestProbe extends AsyncDisposable {
 }
 
 export function openNearestProbe(url: string, key: string, perSecond = PROBES_PER_SECOND): NearestProbe {
-  const probe = openWorker<ProbeQuestion, ProbeResult>('latencyProbe');
+  const probe = openWorker<ProbeQuestion, OpenResult>('latencyProbe');
   const [headers, paths] = [{ 'X-API-Key': key }, nearestPaths(PATHS)];
   return {
     during: async (work) => {
-      await probe.ask({ kind: 'start', url, headers, paths, perSecond });
+      await probe.ask({ kind: 'start', urls: [url], headers, paths, perSecond });
       await work();
       return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
     },

@@ -1,27 +1,20 @@
-import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
+import { type LoadResult, measureLoads } from '../measure/measureLoad.ts';
+import type { HttpCalls } from '../measure/openLoop.ts';
 import { answerQuestions } from '../worker.ts';
 
 /** A load on one server: as many GET requests as it answers, over connections that stay open. */
-export interface HttpLoad {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Every connection asks them in turn. */
-  readonly paths: readonly string[];
-  /** API keys to use in turn, instead of the key in `headers`. */
-  readonly keys: readonly string[];
+export interface HttpLoad extends HttpCalls {
   readonly connections: number;
   readonly seconds: number;
 }
 
 // A worker: makes the load in its own process, so that the server has a processor to itself.
-answerQuestions(({ url, headers, paths, keys, connections, seconds }: HttpLoad): Promise<LoadResult> => {
+answerQuestions(async (load: HttpLoad): Promise<LoadResult> => {
+  const { urls, headers, paths, keys = [], connections, seconds } = load;
   const requests = paths.map((path, n) => {
     const key = keys[n % keys.length];
-    return {
-      method: 'GET',
-      path,
-      ...(key !== undefined && { headers: { ...headers, 'X-API-Key': key } }),
-    } as const;
+    return key === undefined ? { path } : { path, headers: { ...headers, 'X-API-Key': key } };
   });
-  return measureLoad({ url, connections, duration: seconds, headers: { ...headers }, requests });
+  const own = { connections: connections / urls.length, duration: seconds, headers: { ...headers } };
+  return measureLoads(urls.map((url) => ({ ...own, url, requests })));
 });

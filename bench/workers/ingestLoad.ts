@@ -1,12 +1,14 @@
+import type { Options } from 'autocannon';
 import { invariant } from '../../src/lib/errors.ts';
-import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
+import { type LoadResult, measureLoads } from '../measure/measureLoad.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { INGEST_TOKEN } from '../setup/points.ts';
 import { answerQuestions } from '../worker.ts';
 
 /** Batches to POST to /positions. Each connection is one sender of the source. Later questions continue the source. */
 export interface IngestLoad {
-  readonly url: string;
+  /** The senders are distributed among them. */
+  readonly urls: readonly string[];
   readonly source: PointSourceOptions;
   readonly batchesPerSender: number;
 }
@@ -26,10 +28,11 @@ answerQuestions(async (load: IngestLoad): Promise<IngestResult> => {
   );
   let accepted = 0;
   let sender = 0;
-  const result = await measureLoad({
-    url: load.url,
-    connections: senders,
-    amount: senders * load.batchesPerSender,
+  const own = senders / load.urls.length;
+  const loadOf = (url: string): Options => ({
+    url,
+    connections: own,
+    amount: own * load.batchesPerSender,
     setupClient: (client) => {
       client.setRequests(
         (bodies[sender++] ?? []).map((body) => ({
@@ -44,6 +47,7 @@ answerQuestions(async (load: IngestLoad): Promise<IngestResult> => {
       );
     },
   });
+  const result = await measureLoads(load.urls.map(loadOf));
   const points = senders * load.batchesPerSender * batch;
   invariant(accepted === points, `${accepted} of ${points} points were accepted`);
   return { ...result, points };

@@ -1,0 +1,150 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { seededRandom } from '../../test/support/seededRandom.ts';
+import { Latencies } from './latencies.ts';
+
+/** GET requests to one server, or to several that are the same. */
+export interface HttpCalls {
+  /** Called in turn, with as many connections each. */
+  readonly urls: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  /** Asked in turn. */
+  readonly paths: readonly string[];
+  /** API keys to use in turn, instead of the key in `headers`. */
+  readonly keys?: readonly string[];
+}
+
+/** Calls at a rate that does not depend on the answers. */
+export interface OpenLoad extends HttpCalls {
+  readonly perSecond: number;
+}
+
+export interface OpenResult {
+  readonly completed: number;
+  /** From the start to the last answer. */
+  readonly seconds: number;
+  /** Encoded Latencies, each from when a call was due until all of its answer was there. */
+  readonly latencies: string;
+}
+
+const CONNECTIONS = 64;
+const TICK_MS = 1;
+const ANSWER_LIMIT_MS = 10_000;
+/** Above this rate a timer is too coarse: the generator looks at the clock without a pause and takes a whole core. */
+const TIMER_PER_SECOND_MAX = 5_000;
+
+/**
+ * Makes calls at random times (Poisson), like many independent clients. When all connections wait for answers, a call
+ * is sent late, but its time runs from when it was due: a pause of the server affects every call of that time.
+ * Returns what ends the load: it resolves when all calls that were due by then are answered, and rejects when one was
+ * answered by anything but 200.
+ */
+export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenResult>> {
+  const latencies = new Latencies();
+  const random = seededRandom(11);
+  const gapMs = () => (-Math.log(1 - random()) * 1_000) / load.perSecond;
+  const requests = load.paths.map((path, n) => requestOf(load, path, n));
+  const idle: Connection[] = [];
+  const done = Promise.withResolvers<OpenResult>();
+  done.promise.catch(() => undefined); // reported at the end
+  let sent = 0;
+  let answered = 0;
+  let isOver = false;
+  let startMs = performance.now();
+  let endMs = Number.POSITIVE_INFINITY;
+  const finish = (failed: Error | null) => {
+    isOver = true;
+    for (const { socket } of connections) socket.destroy();
+    const seconds = (performance.now() - startMs) / 1_000;
+    if (failed === null) done.resolve({ completed: answered, seconds, latencies: latencies.encoded() });
+    else done.reject(failed);
+  };
+  const onAnswer = (connection: Connection) => {
+    latencies.add(performance.now() - connection.dueMs);
+    answered++;
+    idle.push(connection);
+    sendDue();
+  };
+  const connections = Array.from({ length: CONNECTIONS }, (_, n) => {
+    const url = load.urls[n % load.urls.length] as string;
+    return new Connection(url, onAnswer, finish);
+  });
+  await Promise.all(connections.map(({ socket }) => once(socket, 'connect')));
+  idle.push(...connections);
+  startMs = performance.now();
+  let dueMs = startMs + gapMs();
+  const sendDue = () => {
+    const untilMs = Math.min(performance.now(), endMs);
+    while (dueMs <= untilMs && !isOver) {
+      const connection = idle.shift();
+      if (connection === undefined) return;
+      connection.ask(requests[sent++ % requests.length] as string, dueMs);
+      dueMs += gapMs();
+    }
+    if (dueMs > endMs && answered === sent && !isOver) finish(null);
+  };
+  const next =
+    load.perSecond > TIMER_PER_SECOND_MAX ? setImmediate : (go: () => void) => setTimeout(go, TICK_MS);
+  const go = () => {
+    sendDue();
+    if (!isOver) next(go);
+  };
+  go();
+  return () => {
+    endMs = performance.now();
+    setTimeout(() => finish(new Error('a call has no answer')), ANSWER_LIMIT_MS).unref();
+    return done.promise;
+  };
+}
+
+function requestOf({ urls: [url = ''], headers, keys = [] }: OpenLoad, path: string, n: number): string {
+  const key = keys[n % keys.length];
+  const all = { Host: new URL(url).host, ...headers, ...(key !== undefined && { 'X-API-Key': key }) };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+/** One call at a time. Reads no more of HTTP than whole answers with a Content-Length, which takes little of the core. */
+class Connection {
+  readonly socket: Socket;
+  dueMs = 0;
+  readonly #onAnswer: (connection: Connection) => void;
+  readonly #fail: (error: Error) => void;
+  #head: Buffer = EMPTY;
+  #bodyLeft = 0;
+
+  constructor(url: string, onAnswer: (connection: Connection) => void, fail: (error: Error) => void) {
+    const { hostname, port } = new URL(url);
+    this.#onAnswer = onAnswer;
+    this.#fail = fail;
+    this.socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    this.socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    this.socket.once('error', fail).once('end', () => fail(new Error('the server closed a connection')));
+  }
+
+  ask(request: string, dueMs: number): void {
+    this.dueMs = dueMs;
+    this.socket.write(request, 'latin1');
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#bodyLeft > 0) {
+      this.#bodyLeft -= chunk.length;
+    } else {
+      const all = this.#head.length === 0 ? chunk : Buffer.concat([this.#head, chunk]);
+      const end = all.indexOf('\r\n\r\n');
+      this.#head = end < 0 ? all : EMPTY;
+      if (end < 0) return;
+      const head = all.toString('latin1', 0, end);
+      const [, bytes] = /\r\nContent-Length: (\d+)/i.exec(head) ?? [];
+      if (bytes === undefined || !head.startsWith('HTTP/1.1 200 ')) {
+        this.#fail(new Error(`an answer began with ${head.slice(0, 15)}`));
+        return;
+      }
+      this.#bodyLeft = Number(bytes) - (all.length - end - 4);
+    }
+    if (this.#bodyLeft === 0) this.#onAnswer(this);
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
