@@ -1,20 +1,21 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { median } from './measure/latencies.ts';
-import { formatTable } from './report/report.ts';
+import { type Comparison, formatComparison, readMetrics } from './report/comparison.ts';
 
 // npm run bench:compare -- <git ref> [case…] [--rounds N] [--seconds S]
-// Measures another version and the working tree in turn, and prints the medians of their metrics side by side.
+// Measures another version, with the packages of its own lock file, and the working tree in turn.
 
 const PROJECT = join(import.meta.dirname, '..');
 const CASES = ['nearest', 'contains', 'location', 'devices'];
 const ROUNDS_MAX = 100;
-const git = async (...args: string[]) =>
-  (await promisify(execFile)('git', args, { cwd: PROJECT })).stdout.trim();
+const OUTPUT_MAX_BYTES = 1e8;
+const run = promisify(execFile);
+const git = async (...args: string[]) => (await run('git', args, { cwd: PROJECT })).stdout.trim();
+/** In a folder, with the Node and the packages that are installed there. */
+const npm = (cwd: string, ...args: string[]) => run('npm', args, { cwd, maxBuffer: OUTPUT_MAX_BYTES });
 
 process.exitCode = await main();
 
@@ -25,8 +26,8 @@ async function main(): Promise<number> {
   });
   const [ref, ...cases] = positionals;
   const rounds = Number(values.rounds);
-  if (ref === undefined || !(Number.isInteger(rounds) && rounds >= 1 && rounds <= ROUNDS_MAX)) {
-    console.error('usage: npm run bench:compare -- <git ref> [case…] [--rounds N] [--seconds S]');
+  if (ref === undefined || !(Number.isInteger(rounds) && rounds >= 2 && rounds <= ROUNDS_MAX)) {
+    console.error('usage: npm run bench:compare -- <git ref> [case…] [--rounds N, at least 2] [--seconds S]');
     return 2;
   }
   const commit = await git('rev-parse', '--verify', '--short', `${ref}^{commit}`).catch(() => null);
@@ -38,9 +39,10 @@ async function main(): Promise<number> {
   const other = join(folder, 'other');
   try {
     await git('worktree', 'add', '--detach', other, commit);
-    await symlink(join(PROJECT, 'node_modules'), join(other, 'node_modules'));
-    const chosen = cases.length === 0 ? CASES : cases;
-    const runs = await alternate(other, commit, chosen, rounds, values.seconds);
+    console.error(`installing the packages of ${commit}`);
+    await npm(other, 'ci', '--no-audit', '--no-fund');
+    const args = [...(cases.length === 0 ? CASES : cases), '--seconds', values.seconds];
+    const runs = await alternate(other, commit, args, rounds);
     console.log(`\n${formatComparison(runs, commit)}`);
     return 0;
   } catch (error) {
@@ -53,16 +55,16 @@ async function main(): Promise<number> {
 }
 
 /** The versions take turns at going first, since the first may find a cooler machine. */
-async function alternate(
-  other: string,
-  commit: string,
-  cases: readonly string[],
-  rounds: number,
-  seconds: string,
-): Promise<Comparison[]> {
+async function alternate(other: string, commit: string, args: string[], rounds: number) {
   const measure = async (folder: string, name: string) => {
     console.error(`  ${name} …`);
-    return readMetrics(await runBench(folder, cases, seconds));
+    // Of a run that breaks a budget, the error has the output. This does not stop the comparison.
+    const ended = npm(folder, 'run', '-s', 'bench', '--', ...args);
+    const { stdout } = await ended.catch((error: { stdout: string }) => error);
+    const metrics = readMetrics(stdout);
+    if (/^FAILED: /m.test(stdout) || metrics.size === 0)
+      throw new Error(`the bench of ${name} failed:\n${stdout}`);
+    return metrics;
   };
   const runs: Comparison[] = [];
   for (let round = 0; round < rounds; round++) {
@@ -72,54 +74,4 @@ async function alternate(
     runs.push({ before: early ?? (await measure(other, commit)), after });
   }
   return runs;
-}
-
-/** Runs a version's own bench and returns its output. A broken budget does not stop the comparison. */
-async function runBench(folder: string, cases: readonly string[], seconds: string): Promise<string> {
-  const args = [join(folder, 'bench', 'run.ts'), ...cases, '--seconds', seconds];
-  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
-  let out = '';
-  child.stdout.on('data', (data) => {
-    out += String(data);
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  if (code === null || /^FAILED: /m.test(out) || readMetrics(out).size === 0) {
-    throw new Error(`the bench of ${folder} ended with ${code}:\n${out}`);
-  }
-  return out;
-}
-
-type Metrics = ReadonlyMap<string, number>;
-
-/** One round: both versions, measured one after the other. */
-type Comparison = Readonly<Record<'before' | 'after', Metrics>>;
-
-/** Reads the lines `name 1.23, other 45` that a run prints below each `### case`. */
-function readMetrics(output: string): Metrics {
-  const metrics = new Map<string, number>();
-  let name = '';
-  for (const line of output.split('\n')) {
-    if (line.startsWith('### ')) name = line.slice(4).trim();
-    if (!/^[a-z][a-z0-9_]* -?[0-9.][0-9. ]*(?:, [a-z][a-z0-9_]* -?[0-9.][0-9. ]*)*$/.test(line)) continue;
-    for (const pair of line.split(', ')) {
-      const blank = pair.indexOf(' ');
-      metrics.set(`${name} ${pair.slice(0, blank)}`, Number(pair.slice(blank).replaceAll(' ', '')));
-    }
-  }
-  return metrics;
-}
-
-function formatComparison(rounds: readonly Comparison[], commit: string): string {
-  const names = [...(rounds[0]?.before.keys() ?? [])].filter((name) =>
-    rounds.every(({ before, after }) => before.has(name) && after.has(name)),
-  );
-  const rows = names.map((name) => {
-    const before = rounds.map((round) => round.before.get(name) as number);
-    const after = rounds.map((round) => round.after.get(name) as number);
-    const ratios = after.map((value, n) => value / (before[n] as number));
-    const span = `${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`;
-    const ratio = `${median(ratios).toFixed(2)} (${span})`;
-    return [name, median(before).toPrecision(3), median(after).toPrecision(3), ratio];
-  });
-  return formatTable(['metric', commit, 'working tree', 'ratio (of each round)'], rows, 4);
 }
