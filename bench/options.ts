@@ -11,10 +11,14 @@ export interface BenchOptions {
   readonly profile: boolean;
   readonly seconds: number;
   readonly sizes: readonly number[] | null;
+  /** How often each case runs. From 2 on, the A/A noise of every metric is known. */
+  readonly rounds: number;
+  readonly pods: 1 | 2;
 }
 
 const SECONDS = 9;
 const SECONDS_MAX = 3_600;
+const ROUNDS_MAX = 20;
 const SIZE_MAX = 1_000_000;
 const FLAG = { type: 'boolean', default: false } as const;
 const OPTIONS = {
@@ -24,6 +28,8 @@ const OPTIONS = {
   profile: FLAG,
   seconds: { type: 'string' },
   sizes: { type: 'string' },
+  rounds: { type: 'string' },
+  pods: { type: 'string' },
 } as const;
 
 /** Parses the arguments; `known` are the names of all cases. Fails with all errors at once. */
@@ -43,18 +49,25 @@ export function parseOptions(
   if (sizes?.some((size) => !Number.isInteger(size) || size < 1 || size > SIZE_MAX)) {
     errors.push(`--sizes must be whole numbers from 1 to ${SIZE_MAX}, separated by commas`);
   }
+  const rounds = Number(values.rounds ?? 1);
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX)
+    errors.push(`--rounds must be a whole number from 1 to ${ROUNDS_MAX}`);
+  const pods = Number(values.pods ?? 1);
+  if (pods !== 1 && pods !== 2) errors.push('--pods must be 1 or 2');
   for (const name of positionals) {
     if (!known.includes(name)) errors.push(`there is no case ${name}; there are ${known.join(', ')}`);
   }
   if (smoke && record) errors.push('--record is not for --smoke, which measures too little');
-  if (record && sizes !== null) errors.push('--record is for the sizes that cases choose themselves');
+  if (record && (sizes !== null || pods !== 1))
+    errors.push('--record is for the sizes and pods that cases choose themselves');
   if (results && argv.length > 1) errors.push('--results measures nothing, so it stands alone');
   if (smoke && (values.seconds !== undefined || sizes !== null)) {
     errors.push('--smoke has its own sizes and times');
   }
   if (errors.length > 0) return fail(errors);
   const cases = positionals.length === 0 ? known : positionals;
-  return ok({ ...values, cases, seconds, sizes: sizes?.toSorted((a, b) => a - b) ?? null });
+  const ascending = sizes?.toSorted((a, b) => a - b) ?? null;
+  return ok({ ...values, cases, seconds, sizes: ascending, rounds, pods: pods === 2 ? 2 : 1 });
 }
 
 function tryTo<T>(parse: () => T): Result<T, string[]> {

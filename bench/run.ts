@@ -1,12 +1,27 @@
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Measured } from './benchCase.ts';
 import { describeMachine } from './measure/machine.ts';
+import { metricsOf } from './measure/noise.ts';
 import { type BenchOptions, parseOptions } from './options.ts';
 import { evaluateBudgets, readBudgets } from './report/budgets.ts';
-import { formatMachine, formatRun, formatVerdicts } from './report/report.ts';
-import { RECORDS, type RecordedCase, writeRecord, writeResults } from './report/results.ts';
-import { type CasePlace, findCases, runCase } from './runCase.ts';
+import { formatDuration, formatMachine, formatRun, formatVerdicts } from './report/report.ts';
+import {
+  type BenchRecord,
+  newestCases,
+  RECORDS,
+  type RecordedCase,
+  readRecords,
+  writeProfiles,
+  writeRecord,
+  writeResults,
+} from './report/results.ts';
+import { type CasePlace, type CaseRun, findCases, runCase } from './runCase.ts';
 import { type BenchCluster, openCluster } from './setup/cluster.ts';
 
-// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--profile] | --record [--profile] | --results]
+// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--rounds N] [--pods 2] [--profile] | --record … | --results]
 // Measures each case in a new process and compares it with budgets.json. --smoke only shows that the cases work.
 
 const EXIT_INTERRUPTED = 130;
@@ -16,6 +31,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => in
 process.exitCode = await main();
 
 async function main(): Promise<number> {
+  const startMs = performance.now();
   const cases = await findCases();
   const options = parseOptions(process.argv.slice(2), [...cases.keys()]);
   if (!options.ok) {
@@ -32,12 +48,17 @@ async function main(): Promise<number> {
   console.log(formatMachine(machine));
   const { measured, isGood, isComplete } = await runAll(options.value, cases, cluster);
   if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
-  const { record, seconds } = options.value;
+  const { record, profile, seconds } = options.value;
   // A run that breaks a budget is recorded too: results without bad hours would mean nothing.
   if (record && isComplete) {
     await writeRecord(RECORDS, { takenAt: new Date().toISOString(), machine, seconds, cases: measured });
     await writeResults();
+  } else if (profile) {
+    const folder = pathToFileURL(`${await mkdtemp(join(tmpdir(), 'fleet-profiles-'))}/`);
+    await writeProfiles(folder, '', measured);
+    console.log(`\nthe profiles are in ${fileURLToPath(folder)}`);
   }
+  console.log(`\n${measured.length} cases measured in ${formatDuration(performance.now() - startMs)}`);
   return isGood ? 0 : 1;
 }
 
@@ -48,28 +69,58 @@ async function runAll(
   cluster: BenchCluster,
 ): Promise<{ measured: RecordedCase[]; isGood: boolean; isComplete: boolean }> {
   const budgets = await readBudgets();
-  const { smoke, seconds, sizes, profile } = options;
+  const records = await readRecords(RECORDS);
+  const { smoke, sizes, pods } = options;
   const measured: RecordedCase[] = [];
   let isGood = true;
   let isComplete = true;
   for (const name of options.cases) {
     const place = cases.get(name);
     if (place === undefined || interrupted.signal.aborted) break;
-    const run = await cluster.withDatabase((databaseUrl) =>
-      runCase({ place, context: { smoke, seconds, sizes, profile, databaseUrl } }, interrupted.signal),
-    );
+    console.error(`${name} …${smoke ? '' : estimateOf(name, options, records)}`);
+    const startMs = performance.now();
+    const run = await runRounds(place, options, cluster);
+    const tookSeconds = (performance.now() - startMs) / 1_000;
     if (interrupted.signal.aborted) break;
-    // Budgets are for the sizes and times that cases choose themselves.
-    const hasBudgets = run.kind === 'measured' && !smoke && sizes === null;
+    // Budgets are for the sizes, times and pods that cases choose themselves.
+    const hasBudgets = run.kind === 'measured' && !smoke && sizes === null && pods === 1;
     const verdicts = hasBudgets ? evaluateBudgets(budgets[name] ?? {}, run.metrics) : [];
     if (run.kind === 'failed') isComplete = false;
     if (run.kind === 'failed' || verdicts.some(({ isKept }) => !isKept)) isGood = false;
-    const parts = [`### ${name}`, formatRun(run), formatVerdicts(verdicts)];
+    const took = `took ${formatDuration(1_000 * tookSeconds)}`;
+    const parts = [`### ${name}`, formatRun(run), formatVerdicts(verdicts), took];
     console.log(`\n${parts.filter((part) => part !== '').join('\n\n')}`);
     if (run.kind === 'measured') {
       const { kind: _, ...result } = run;
-      measured.push({ name, ...result });
+      measured.push({ name, ...result, tookSeconds });
     }
   }
   return { measured, isGood, isComplete };
+}
+
+/** How long a case will take, as far as a record says it. */
+function estimateOf(name: string, { rounds }: BenchOptions, records: readonly BenchRecord[]): string {
+  const known = newestCases(records).find((of) => of.measured.name === name);
+  const seconds = known?.measured.tookSeconds;
+  if (seconds === undefined) return ' no record says how long it takes';
+  return ` about ${formatDuration(1_000 * rounds * seconds)}, as in the record of ${known?.record.machine.commit}`;
+}
+
+/** Runs a case, each time on an empty database. Of several rounds metrics are medians, and their noise is known. */
+async function runRounds(place: CasePlace, options: BenchOptions, cluster: BenchCluster): Promise<CaseRun> {
+  const { rounds, smoke, seconds, sizes, pods, profile } = options;
+  const runs: Measured[] = [];
+  while (runs.length < rounds) {
+    const run = await cluster.withDatabase((databaseUrl) =>
+      runCase({ place, context: { smoke, seconds, sizes, pods, profile, databaseUrl } }, interrupted.signal),
+    );
+    if (run.kind !== 'measured') return run;
+    runs.push(run);
+  }
+  const last = runs.at(-1) as Measured;
+  const values = Object.keys(last.metrics).map((name) => [
+    name,
+    runs.map((run) => run.metrics[name] as number),
+  ]);
+  return rounds === 1 ? last : { ...last, ...metricsOf(Object.fromEntries(values)) };
 }

@@ -9,8 +9,8 @@ export const COLUMNS = {
   rate: ({ perSecond, unit = 'requests' }) =>
     perSecond === undefined ? '' : `${formatCount(perSecond)} ${unit}/s`,
   p50: ({ p50Ms }) => formatDuration(p50Ms),
-  'p97.5': ({ p975Ms }) => formatDuration(p975Ms),
   p99: ({ p99Ms }) => formatDuration(p99Ms),
+  'p99.9': ({ p999Ms }) => formatDuration(p999Ms),
   worst: ({ worstMs }) => formatDuration(worstMs),
   'CPU each': ({ cpuUs }) => formatDuration(cpuUs === undefined ? undefined : cpuUs / 1_000),
   RSS: ({ rssMb }) => (rssMb === undefined ? '' : `${formatCount(rssMb)} MB`),
@@ -47,10 +47,18 @@ export function formatRun(run: CaseRun): string {
         run.size,
         formatRows(run.rows),
         formatMetrics(run.metrics),
+        formatNoise(run.noise ?? {}),
         ...(run.notes ?? []),
         ...(run.profiles ?? []).map(formatProfile),
-      ].join('\n\n');
+      ]
+        .filter((part) => part !== '')
+        .join('\n\n');
   }
+}
+
+function formatNoise(noise: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(noise).map(([name, share]) => `${name} ±${formatPercent(share)}`);
+  return parts.length === 0 ? '' : `A/A noise: ${parts.join(', ')}`;
 }
 
 function formatProfile({ of, parts }: Profile): string {
@@ -107,12 +115,15 @@ export function formatCount(value: number): string {
 }
 
 /** Milliseconds with the unit that fits. Empty when there is none. */
-function formatDuration(ms: number | undefined): string {
+export function formatDuration(ms: number | undefined): string {
   if (ms === undefined || Number.isNaN(ms)) return '';
   if (ms < 1) return `${formatNumber(ms * 1_000)} µs`;
-  return ms < 1_000 ? `${formatNumber(ms)} ms` : `${formatNumber(ms / 1_000)} s`;
+  if (ms < 1_000) return `${formatNumber(ms)} ms`;
+  return ms < 600_000 ? `${formatNumber(ms / 1_000)} s` : `${formatNumber(ms / 60_000)} min`;
 }
 
-function formatPercent(share: number | undefined): string {
-  return share === undefined ? '-' : `${Math.round(share * 100)} %`;
+/** One decimal below 10 %. A dash when there is none. */
+export function formatPercent(share: number | undefined): string {
+  if (share === undefined) return '–';
+  return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 }

@@ -2,22 +2,19 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import type { Measured, Row } from '../benchCase.ts';
 import type { Machine } from '../measure/machine.ts';
 import { type Budgets, evaluateBudgets, readBudgets, type Verdict } from './budgets.ts';
-import { COLUMNS, formatCount, formatMetrics, formatNumber, formatTable } from './report.ts';
+import { COLUMNS, formatMetrics, formatNumber, formatTable } from './report.ts';
 
 const RESULTS = new URL('../RESULTS.md', import.meta.url);
-const GROWTH = new URL('../growth.svg', import.meta.url);
 const PERFORMANCE = new URL('../../docs/performance.md', import.meta.url);
 const MARKS = ['<!-- results: npm run bench -- --results -->\n\n', '\n\n<!-- end of results -->'] as const;
-/** Rows of a case that are shown beside its floors. The record has the others, and the cases without a floor. */
-const ROWS_MAX = 2;
-const LEFT_OUT: readonly string[] = ['p97.5', 'server / load busy'];
+const LEFT_OUT: readonly string[] = ['p99.9', 'server / load busy'];
 const HEAD = `# Results
 
 \`npm run bench -- --record\` writes this file from the records in \`bench/results\`, which hold more than is shown here.
 Of each case the newest record counts. Compare values of different records only by their ratio to the floors, which
 were measured in the same run. [docs/performance.md](../docs/performance.md) says how to read the tables.`;
 
-/** Writes RESULTS.md, growth.svg and the table of docs/performance.md. */
+/** Writes RESULTS.md and the table of docs/performance.md. */
 export async function writeResults(): Promise<void> {
   for (const { url, text } of await formatResults()) await writeFile(url, text);
 }
@@ -26,7 +23,6 @@ export async function formatResults(): Promise<{ url: URL; text: string }[]> {
   const newest = newestCases(await readRecords(RECORDS));
   return [
     { url: RESULTS, text: resultsText(newest, await readBudgets()) },
-    { url: GROWTH, text: growthPlot(newest) },
     { url: PERFORMANCE, text: withSummary(await readFile(PERFORMANCE, 'utf8'), newest) },
   ];
 }
@@ -132,89 +128,20 @@ function measurementTable(newest: readonly NewestCase[]): string {
   );
 }
 
-/** The floors and the first rows. None without floors: a time alone says little about another machine. */
+const isFloor = ({ what }: Row): boolean => what.startsWith('floor:');
+
+/** The row that stands for its case. Those with a histogram were measured at a share of its rate. */
+const mainRow = (rows: readonly Row[]): Row | undefined =>
+  rows.findLast((row) => !isFloor(row) && row.histogram === undefined);
+
+/** The main row and its floors. None without floors: a time alone says little about another machine. */
 function shownRows(rows: readonly Row[]): Row[] {
-  const floors = rows.filter(({ what }) => what.startsWith('floor:'));
-  if (floors.length === 0) return [];
-  return [...rows.filter((row) => !floors.includes(row)).slice(0, ROWS_MAX), ...floors];
+  const floors = rows.filter(isFloor);
+  const main = mainRow(rows);
+  return floors.length === 0 || main === undefined ? [] : [main, ...floors];
 }
 
 const dateOf = ({ takenAt }: BenchRecord): string => takenAt.slice(0, 10);
-
-const WIDTH = 760;
-const HEIGHT = 420;
-const MARGIN = { left: 64, right: 24, top: 40, bottom: 116 };
-const COLORS = ['#2563eb', '#dc2626', '#059669', '#d97706', '#7c3aed', '#0891b2'];
-const LEGEND_LINE = 18;
-const TITLE = 'Processor time of one call by the number of devices or areas';
-
-/**
- * growth.svg: the newest curves of every case, both axes logarithmic. What grows with the logarithm of its size looks
- * flat, what grows with the size itself rises by a decade for each decade. The caption says where and when.
- */
-export function growthPlot(newest: readonly NewestCase[]): string {
-  const drawn = newest.filter(({ measured: { curves = [] } }) => curves.length > 0);
-  const curves = drawn.flatMap(({ measured: { curves = [] } }) => curves);
-  const sources = drawn.map(
-    ({ record, measured }) =>
-      `${measured.name}: ${record.machine.cpu}, ${record.machine.commit}, ${dateOf(record)}`,
-  );
-  const all = curves.flatMap(({ points }) => points);
-  const [bottom, right] = [HEIGHT - MARGIN.bottom, WIDTH - MARGIN.right];
-  const [sizes, times] = [all.map(([size]) => size), all.map(([, us]) => us)];
-  const x = logScale(sizes, MARGIN.left, right);
-  const y = logScale(times, bottom, MARGIN.top);
-  const lines = curves.map(({ points }, n) => {
-    const color = COLORS[n % COLORS.length];
-    const places = points.map(([size, us]) => [x.at(size), y.at(us)] as const);
-    const dots = places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${color}"/>`);
-    return `<polyline points="${places.join(' ')}" fill="none" stroke="${color}" stroke-width="2"/>${dots.join('')}`;
-  });
-  const legend = curves.map(({ name }, n) => {
-    const top = bottom + 44 + LEGEND_LINE * Math.floor(n / 2);
-    const left = MARGIN.left + (n % 2) * ((WIDTH - MARGIN.left) / 2);
-    return `<rect x="${left}" y="${top - 9}" width="10" height="10" fill="${COLORS[n % COLORS.length]}"/>${text(left + 16, top, name)}`;
-  });
-  const xTicks = x.decades.map(
-    (size) =>
-      `<path d="M${x.at(size)} ${MARGIN.top}V${bottom}" stroke="#e5e7eb"/>${text(x.at(size), bottom + 18, shown(size), 'middle')}`,
-  );
-  const yTicks = y.decades.map(
-    (us) =>
-      `<path d="M${MARGIN.left} ${y.at(us)}H${right}" stroke="#e5e7eb"/>${text(MARGIN.left - 8, y.at(us) + 4, `${shown(us)} µs`, 'end')}`,
-  );
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
-    `<title>${TITLE}</title>`,
-    `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
-    text(MARGIN.left, 22, TITLE),
-    ...xTicks,
-    ...yTicks,
-    ...lines,
-    ...legend,
-    text(MARGIN.left, HEIGHT - 12, sources.join('; ')),
-    '</svg>',
-    '',
-  ].join('\n');
-}
-
-function logScale(values: readonly number[], start: number, end: number) {
-  const low = Math.floor(Math.log10(Math.min(...values)));
-  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));
-  const at = (value: number) =>
-    Math.round(10 * (start + ((Math.log10(value) - low) / (high - low)) * (end - start))) / 10;
-  return { at, decades: Array.from({ length: high - low + 1 }, (_, n) => 10 ** (low + n)) };
-}
-
-function shown(value: number): string {
-  if (value >= 1e6) return `${value / 1e6} M`;
-  return value >= 1e3 ? `${value / 1e3} k` : String(Number(value.toPrecision(1)));
-}
-
-function text(x: number, y: number, content: string, anchor = 'start'): string {
-  const escaped = content.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-  return `<text x="${x}" y="${y}" text-anchor="${anchor}" fill="#111827">${escaped}</text>`;
-}
 
 /** What one run measured. Records are kept as JSON files and never change. */
 export interface BenchRecord {
@@ -226,7 +153,11 @@ export interface BenchRecord {
   readonly cases: readonly RecordedCase[];
 }
 
-export type RecordedCase = { readonly name: string } & Omit<Measured, 'kind'>;
+export interface RecordedCase extends Omit<Measured, 'kind'> {
+  readonly name: string;
+  /** Preparation included. */
+  readonly tookSeconds?: number;
+}
 
 export const RECORDS = new URL('../results/', import.meta.url);
 
@@ -239,16 +170,33 @@ export async function readRecords(folder: URL): Promise<BenchRecord[]> {
 
 export async function writeRecord(folder: URL, record: BenchRecord): Promise<void> {
   const { cases, ...head } = record;
-  const name = `${record.takenAt.slice(0, 16).replaceAll(':', '')}Z-${record.machine.commit}.json`;
-  const lines = cases.map((recorded) => JSON.stringify(recorded)).join(',\n');
-  await writeFile(new URL(name, folder), `${JSON.stringify(head).slice(0, -1)},"cases":[\n${lines}\n]}\n`);
+  const stem = `${record.takenAt.slice(0, 16).replaceAll(':', '')}Z-${record.machine.commit}`;
+  const kept = await writeProfiles(folder, `${stem}-`, cases);
+  const lines = kept.map((recorded) => JSON.stringify(recorded)).join(',\n');
+  const text = `${JSON.stringify(head).slice(0, -1)},"cases":[\n${lines}\n]}\n`;
+  await writeFile(new URL(`${stem}.json`, folder), text);
 }
 
-const OF_FLOORS = '{rate} requests/s: {of_express} × Express, {of_node} × node:http';
+/** Writes the profiles of cases into files that DevTools opens, and returns the cases without them. */
+export async function writeProfiles(folder: URL, prefix: string, cases: readonly RecordedCase[]) {
+  return Promise.all(
+    cases.map(async ({ profiles = [], ...others }): Promise<RecordedCase> => {
+      const kept = profiles.map(async ({ cpuProfile, ...profile }, n) => {
+        const file = new URL(`${prefix}${others.name}-${n + 1}.cpuprofile`, folder);
+        if (cpuProfile !== undefined) await writeFile(file, JSON.stringify(cpuProfile));
+        return profile;
+      });
+      return { ...others, ...(kept.length > 0 && { profiles: await Promise.all(kept) }) };
+    }),
+  );
+}
+
+const OF_FLOORS =
+  '{rate} requests/s, p99 {p99_ms_at_50} ms at half of it; by processor time {of_express_by_cpu} × Express, {of_node_by_cpu} × node:http';
 
 /**
  * The lines of docs/performance.md: a case, what it shows, and its measurements. `{name}` stands for a metric of the
- * case, `{rate}` for the rate of its last row that is not a floor.
+ * case, `{rate}` for the rate of its main row.
  */
 const SUMMARY: readonly (readonly [name: string, what: string, measured: string])[] = [
   ['nearest', 'nearest, k = 1, over HTTP', OF_FLOORS],
@@ -257,11 +205,6 @@ const SUMMARY: readonly (readonly [name: string, what: string, measured: string]
   ['contains', 'contains, 2 000 vertices, 100 000 areas', OF_FLOORS],
   ['location', 'location of a device', OF_FLOORS],
   ['devices', 'devices, pages of 50', OF_FLOORS],
-  [
-    'peers',
-    'against the same behind Express',
-    'nearest {nearest_of_postgis} × PostGIS, {nearest_of_redis} × Redis; contains {contains_of_postgis} × PostGIS',
-  ],
   ['nearest-memory', 'nearest, in process, 1 M devices', '{us_1000000} µs: {growth} × that of 10 000'],
   [
     'contains-memory',
@@ -306,10 +249,8 @@ const SUMMARY: readonly (readonly [name: string, what: string, measured: string]
 
 /** A line of the summary with the values of a case. A value that is missing is a dash. */
 function fillSummary(template: string, { metrics, rows }: RecordedCase): string {
-  const last = rows.findLast(({ what }) => !what.startsWith('floor:'));
   return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    if (name === 'rate') return last?.perSecond === undefined ? '–' : formatCount(last.perSecond);
-    const value = metrics[name];
+    const value = name === 'rate' ? mainRow(rows)?.perSecond : metrics[name];
     if (value === undefined) return '–';
     return value === 0 ? '0' : formatNumber(value);
   });

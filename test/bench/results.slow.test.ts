@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import type { Row } from '../../bench/benchCase.ts';
+import { profile } from '../../bench/measure/profile.ts';
 import {
   type BenchRecord,
   formatResults,
@@ -49,7 +51,7 @@ const cellsOf = (text: string, start: string): string[] | undefined =>
 describe('the results in the repository', () => {
   test('are what the records and budgets give: npm run bench -- --results writes them', async () => {
     const files = await formatResults();
-    assert.equal(files.length, 3);
+    assert.equal(files.length, 2);
     for (const { url, text } of files) assert.equal(await readFile(url, 'utf8'), text);
   });
 
@@ -113,16 +115,35 @@ describe('the results', () => {
     assert.throws(() => withSummary('no marks', []), /no <!-- results/);
   });
 
-  test('show every floor and the first rows of a case that has one', () => {
+  test('show the main row and every floor of a case that has one', () => {
     const plain = Array.from({ length: 20 }, (_, n): Row => ({ what: `row${n}`, perSecond: n }));
     const floor: Row = { what: 'floor: the least', perSecond: 5 };
+    const atShare: Row = { what: 'at a quarter', perSecond: 5, histogram: '' };
     const shown = (rows: readonly Row[]) =>
       resultsText(newestCases([recordOf('2026-01-01T10:00:00.000Z', 'c', { nearest: 1 }, rows)]), {});
-    const few = shown([...plain, floor]);
-    assert.ok(cellsOf(few, 'nearest: row0') && cellsOf(few, 'nearest: floor: the least'));
-    assert.equal(cellsOf(few, 'nearest: row19'), undefined);
-    assert.equal(cellsOf(shown(plain), 'nearest: row0'), undefined);
+    const few = shown([...plain, floor, atShare]);
+    assert.ok(cellsOf(few, 'nearest: row19') && cellsOf(few, 'nearest: floor: the least'));
+    for (const other of ['row18', 'at a quarter']) assert.equal(cellsOf(few, `nearest: ${other}`), undefined);
+    assert.equal(cellsOf(shown(plain), 'nearest: row19'), undefined);
   });
+});
+
+test('a profile is kept in a file beside its record, without paths of the machine', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-records-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const url = pathToFileURL(`${folder}/`);
+  const busy = () => {
+    for (let n = 0; n < 100; n++) readdirSync(folder);
+    return 100;
+  };
+  const found = await profile('a call', async () => busy());
+  const record = recordOf('2026-01-01T10:00:00.000Z', 'c', { nearest: 1 });
+  await writeRecord(url, { ...record, cases: record.cases.map((of) => ({ ...of, profiles: [found] })) });
+  const [kept] = (await readRecords(url))[0]?.cases ?? [];
+  assert.deepEqual(kept?.profiles, [{ of: found.of, parts: found.parts }]);
+  const text = await readFile(join(folder, '2026-01-01T1000Z-c-nearest-1.cpuprofile'), 'utf8');
+  assert.deepEqual(JSON.parse(text), found.cpuProfile);
+  assert.ok(text.includes('"url":"test/bench/results.slow.test.ts"') && !text.includes('file:'));
 });
 
 test('a record is read as it was written, the newest first', async (t) => {
