@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { openSql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
+import { findRedisServer } from '../support/redis.ts';
 
 const RUN = join(import.meta.dirname, '..', '..', 'bench', 'run.ts');
 
@@ -37,8 +38,21 @@ describe('npm run bench', () => {
     assert.match(out, /\| location .*requests\/s/);
     assert.match(out, /\| floor: Express \+ helmet .*requests\/s/);
     assert.match(out, /\| floor: node:http .*requests\/s/);
-    assert.match(out, /of_express \d/);
+    assert.match(out, /\| floor: node:http, answers together .*requests\/s/);
+    assert.match(out, /of_node_by_cpu \d.*p999_ms_at_75 \d/);
+    for (const share of [25, 50, 75])
+      assert.match(out, new RegExp(`location, ${share} % of that rate .*requests/s`));
+    assert.match(out, /^took \d.* s$/m);
+    assert.match(out, /^1 cases measured in \d.* s$/m);
     assert.equal(databasesLeft, 0);
+  });
+
+  test('lets two pods serve together, and says how much two rounds of the same differ', async (t) => {
+    if (findRedisServer() === null) return t.skip('there is no redis-server in PATH');
+    const { code, out, err } = await bench(t, ['--smoke', '--pods', '2', '--rounds', '2', 'location']);
+    assert.equal(code, 0, err + out);
+    assert.match(out, /^500 devices, 2 pods$/m);
+    assert.match(out, /^A\/A noise: .*of_node_by_cpu ±\d/m);
   });
 
   test('fails when a case fails: the ingest case, on a server with fsync off', async (t) => {
