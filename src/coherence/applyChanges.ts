@@ -170,8 +170,10 @@ export function* fillAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): 
 }
 
 function withShape(area: StoredArea): Area {
-  const { worldId, definition, measures } = area;
-  return { ...area, shape: toShape(definition.geometry, { worldId, bounds: measures.bounds }) };
+  const { id, worldId, accountId, definition, measures, createdAtMs, revision } = area;
+  const shape = toShape(definition.geometry, { worldId, bounds: measures.bounds });
+  // Not a copy by `...area`, which takes some 40 bytes more.
+  return { id, worldId, accountId, definition, measures, createdAtMs, revision, shape };
 }
 
 /**

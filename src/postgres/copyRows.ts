@@ -95,7 +95,10 @@ export class CopiedRow {
   /** Reads an int8; exact up to 2^53. */
   int8(): number {
     const at = this.#value(8);
-    return this.#view.getInt32(at) * TWO_32 + this.#view.getUint32(at + 4);
+    const high = this.#view.getInt32(at);
+    const low = this.#view.getUint32(at + 4);
+    // Not a sum of doubles: a small number then takes no memory of its own in the object that it is kept in.
+    return high === 0 ? low : high * TWO_32 + low;
   }
 
   int4(): number {
