@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { selectChanges } from '../../src/changelog/changes.sql.ts';
 import { emptyMemory } from '../../src/coherence/applyChanges.ts';
 import { loadFleet } from '../../src/coherence/fillMemory.ts';
-import { WorkTurns } from '../../src/lib/workTurns.ts';
+import { inOneGo, type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
@@ -55,6 +55,23 @@ describe('loading memory', () => {
     const reports: string[] = [];
     await load((loaded, total) => reports.push(`${loaded} of ${total}`));
     assert.equal(reports.at(-1), `${DEVICES} of ${DEVICES}`);
+  });
+
+  test('builds indexes when its transaction has ended, however long that takes', async () => {
+    const memory = emptyMemory();
+    const open: unknown[] = [];
+    const run = async <T>(_key: string, steps: Steps<T>): Promise<T> => {
+      const transactions = await sql`
+        select state, query from pg_stat_activity
+        where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()
+          and backend_type = 'client backend'`;
+      const before = memory.fleet.positionedCount;
+      const result = inOneGo(steps);
+      if (memory.fleet.positionedCount > before) open.push(...transactions, 'indexed');
+      return result;
+    };
+    await loadFleet(sql, { run }, memory, () => undefined);
+    assert.deepEqual(open, ['indexed']);
   });
 
   test('following from its cursor misses nothing that was written meanwhile', async () => {
