@@ -143,16 +143,17 @@ export class ChangeOrder {
   /** Adds slots that are not in the order, whose transactions the columns have, and sorts all by transaction. */
   *fill(added: readonly number[]): Steps<void> {
     const columns = this.#columns;
-    const slots = this.#allSlots().concat(added);
-    const order = yield* radixOrder(Float64Array.from(slots, (slot) => this.#xidOf(slot)));
-    for (const slot of slots) columns.setPlace(slot, 0, 0);
+    const present = this.#allSlots();
+    const slotOf = (n: number) => present[n] ?? (added[n - present.length] as number);
+    const order = yield* radixOrder(present.length + added.length, (n) => this.#xidOf(slotOf(n)));
+    for (const slot of present) columns.setPlace(slot, 0, 0);
     this.#segments.length = 0;
     this.#freeNumbers.length = 0;
     this.#newest = null;
     this.#reach = 0;
     this.size = 0;
     for (let n = 0; n < order.length; n++) {
-      const slot = slots[order[n] as number] as number;
+      const slot = slotOf(order[n] as number);
       this.put(slot, columns.movedXid(slot), columns.editedXid(slot));
       if (n % FILLED_PER_STEP === 0) yield;
     }

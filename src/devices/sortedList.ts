@@ -1,4 +1,5 @@
 import { invariant } from '../lib/errors.ts';
+import type { Steps } from '../lib/workTurns.ts';
 
 /** Blocks are split beyond this length: insertion moves at most this many references. */
 const BLOCK_MAX = 512;
@@ -46,11 +47,14 @@ export class SortedList<T, K> implements Ranked<T, K> {
     return this.#size;
   }
 
-  /** Fills the empty list with values that are in order already. */
-  fill(sorted: readonly T[]): void {
+  /** Fills the empty list, which nobody uses meanwhile, with values that are in order already. */
+  *fill(sorted: ArrayLike<T>): Steps<void> {
     invariant(this.#size === 0, 'a list that is filled is empty');
-    for (let at = 0; at < sorted.length; at += FILLED) this.#blocks.push(sorted.slice(at, at + FILLED));
-    if (sorted.length > 0) this.#blocks.shift();
+    for (let at = 0; at < sorted.length; at += FILLED) {
+      const length = Math.min(FILLED, sorted.length - at);
+      this.#blocks[at / FILLED] = Array.from({ length }, (_, n) => sorted[at + n] as T);
+      yield;
+    }
     this.#size = sorted.length;
   }
 

@@ -59,21 +59,22 @@ export class World {
   /** Adds many devices that are in no world and have no stays: see `add`. */
   *fill(rows: readonly number[]): Steps<void> {
     const columns = this.#columns;
-    const byHead = yield* radixOrder(Float64Array.from(rows, (row) => columns.keyHead(row, IMEI)));
-    const byImei: number[] = [];
+    const byHead = yield* radixOrder(rows.length, (n) => columns.keyHead(rows[n] as number, IMEI));
+    const byImei = new Uint32Array(rows.length);
+    const positioned: number[] = [];
     for (let n = 0; n < byHead.length; n++) {
       const row = rows[byHead[n] as number] as number;
-      let at = byImei.push(row) - 1;
+      if (columns.hasPosition(row)) positioned.push(row);
+      let at = n;
       // IMEIs that begin with the same 15 digits.
       for (; at > 0 && columns.compare(byImei[at - 1] as number, row) > 0; at--)
         byImei[at] = byImei[at - 1] as number;
       byImei[at] = row;
       if (n % FILLED_PER_STEP === 0) yield;
     }
-    this.devices.fill(byImei);
-    yield;
+    yield* this.devices.fill(byImei);
     yield* this.changes.fill(rows);
-    yield* this.positions.fill(rows.filter((row) => columns.hasPosition(row)));
+    yield* this.positions.fill(positioned);
   }
 
   /** Takes a device out, and remembers that for those who follow this world; null: that is known otherwise. */

@@ -9,16 +9,22 @@ const DIGITS = 2 ** 11;
 const TWO_32 = 2 ** 32;
 /** Some hundred microseconds of work. */
 const KEYS_PER_STEP = 16_384;
+/** The same: what a key is made of may be far away in memory. */
+const READ_PER_STEP = 4_096;
 
-/** The places of whole numbers from 0 to 2^53 - 1 in ascending order; equal ones keep theirs. Some 30 ns for each. */
-export function* radixOrder(keys: Float64Array): Steps<Uint32Array> {
-  const { length } = keys;
-  const order = Uint32Array.from(keys, (_, n) => n);
-  if (length < FEW) return order.sort((a, b) => (keys[a] as number) - (keys[b] as number) || a - b);
-  let from: Column[] = [new Uint32Array(length), new Uint32Array(length), order];
+/**
+ * The numbers below `length` in ascending order of their keys, whole numbers from 0 to 2^53 - 1; at equal keys the lower one
+ * comes first. Some 30 ns for each, beside its key.
+ */
+export function* radixOrder(length: number, keyOf: (n: number) => number): Steps<Uint32Array> {
+  if (length < FEW) {
+    const keys = Float64Array.from({ length }, (_, n) => keyOf(n));
+    return Uint32Array.from(keys.keys()).sort((a, b) => (keys[a] as number) - (keys[b] as number) || a - b);
+  }
+  let from: Column[] = [new Uint32Array(length), new Uint32Array(length), new Uint32Array(length)];
   let to: Column[] = from.map(() => new Uint32Array(length));
-  for (let at = 0; at < length; at += KEYS_PER_STEP) {
-    split(keys, at, from);
+  for (let at = 0; at < length; at += READ_PER_STEP) {
+    read(keyOf, at, from);
     yield;
   }
   for (const [column, shifts] of [LOW_SHIFTS, HIGH_SHIFTS].entries()) {
@@ -46,17 +52,17 @@ export function* radixOrder(keys: Float64Array): Steps<Uint32Array> {
 }
 
 type Column = Uint32Array<ArrayBuffer>;
-/** The columns: the lower 32 bits of the keys, those above, and their places. */
-const [LOW, HIGH, ORDER] = [0, 1, 2] as const;
+/** The columns: the lower 32 bits of the keys, those above, and the numbers that they are of. */
+const ORDER = 2;
 
-function split(keys: Float64Array, at: number, columns: readonly Column[]): void {
-  const low = columns[LOW] as Column;
-  const high = columns[HIGH] as Column;
-  const end = Math.min(at + KEYS_PER_STEP, keys.length);
+function read(keyOf: (n: number) => number, at: number, columns: readonly Column[]): void {
+  const [low, high, order] = columns as [Column, Column, Column];
+  const end = Math.min(at + READ_PER_STEP, order.length);
   for (let n = at; n < end; n++) {
-    const key = keys[n] as number;
+    const key = keyOf(n);
     low[n] = key;
     high[n] = Math.floor(key / TWO_32);
+    order[n] = n;
   }
 }
 

@@ -69,15 +69,13 @@ export class PositionIndex {
    * the processor what the one before it has used.
    */
   *fill(slots: readonly number[]): Steps<void> {
+    this.trie.expect(slots.length);
     const points = new Int32Array(3 * slots.length);
-    const keys = new Float64Array(slots.length);
-    for (const [n, slot] of slots.entries()) {
-      toLattice(this.slots.lat(slot), this.slots.lng(slot));
+    const order = yield* radixOrder(slots.length, (n) => {
+      toLattice(this.slots.lat(slots[n]!), this.slots.lng(slots[n]!));
       points.set(lattice, 3 * n);
-      keys[n] = trieOrder(lattice[0]!, lattice[1]!, lattice[2]!);
-      if (n % FILLED_PER_STEP === 0) yield;
-    }
-    const order = yield* radixOrder(keys);
+      return trieOrder(lattice[0]!, lattice[1]!, lattice[2]!);
+    });
     for (let n = 0; n < order.length; n++) {
       const at = order[n]!;
       this.trie.insert(slots[at]!, points[3 * at]!, points[3 * at + 1]!, points[3 * at + 2]!);

@@ -38,6 +38,8 @@ const DEPTH = 2;
 const BLOCK_CAPACITY = (1 << BLOCK_SHIFT) / ENTRY_INTS - 1;
 /** The count of a block whose devices are in an overflow bucket; its first entry has their lattice point. */
 export const OVERFLOWED = BLOCK_CAPACITY + 1;
+/** Most blocks have some twenty slots. Two leaves beside each other have more than MERGE_COUNT, whatever has moved. */
+const SLOTS_PER_BLOCK_LEAST = 8;
 /** Two leaves with no more devices than this together become one: half a block, so that it does not split at once. */
 const MERGE_COUNT = BLOCK_CAPACITY >> 1;
 
@@ -88,6 +90,16 @@ export class Trie {
 
   get bytes(): number {
     return this.children.byteLength + this.pool.byteLength;
+  }
+
+  /**
+   * So many slots will be added: arrays of that size do not double while the index is used, which would stop the process
+   * for a tenth of a second. What is not used takes no memory, because the system gives a page when it is first written.
+   */
+  expect(slots: number): void {
+    const blocks = this.blocksMade + Math.ceil(slots / SLOTS_PER_BLOCK_LEAST);
+    this.pool = grown(this.pool, blocks << BLOCK_SHIFT);
+    this.children = grown(this.children, 2 * blocks);
   }
 
   has(slot: number): boolean {

@@ -6,6 +6,7 @@ import type { NearHit } from '../../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
 import { distanceM } from '../../../src/geo/wgs84.ts';
 import { InvariantError } from '../../../src/lib/errors.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { fieldsOf } from '../../support/devices.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { SlotColumns } from '../../support/slotColumns.ts';
@@ -106,6 +107,20 @@ describe('put and remove', () => {
     assert.equal(usages.size, 1);
     for (const slot of scattered.keys()) assert.equal(index.remove(slot), true);
     assertEmpty(index);
+  });
+
+  test('have room in arrays that never grow, when many were filled in at once and all move', () => {
+    const columns = new SlotColumns(20_000);
+    const index = new PositionIndex(columns);
+    const slots = Array.from({ length: 20_000 }, (_, slot) => slot);
+    const scatter = cluster(slots.length, [0, 0], 80);
+    for (const slot of slots) columns.setLatLng(slot, ...(scatter.get(slot) as Position));
+    inOneGo(index.fill(slots));
+    const { bytes } = index.usage;
+    for (const spread of [1e-5, 0.1, 10]) {
+      for (const [slot, [lat, lng]] of cluster(slots.length, [51, 7], spread)) index.put(slot, lat, lng);
+    }
+    assert.equal(index.usage.bytes, bytes);
   });
 
   test('shrink the trie as devices leave', () => {
