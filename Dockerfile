@@ -20,5 +20,5 @@ EXPOSE 3000 3001
 # The ingest port opens in every role, the public one only with the role api.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.INGEST_PORT || 3001}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# node itself, not npm: npm does not pass signals on.
-CMD ["node", "src/main.ts"]
+# node itself, not npm: npm does not pass signals on. The new objects of the heap get 32 MB instead of 128, as with npm start.
+CMD ["node", "--max-semi-space-size=16", "src/main.ts"]

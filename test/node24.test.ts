@@ -41,3 +41,16 @@ test('every script that runs TypeScript is guarded, and the package says which N
   assert.ok(own.length >= 6);
   for (const script of own) assert.ok(script.startsWith(`node --import ${GUARD} `), script);
 });
+
+test('npm start and the image give new objects the same room, and the bench measures with it', () => {
+  const { scripts } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
+  const image = /^CMD (.+)$/m.exec(readFileSync(join(PROJECT, 'Dockerfile'), 'utf8'))?.[1] ?? '';
+  const flags = [scripts.start, scripts.bench, image].map(
+    (command) => /--max-semi-space-size=\d+/.exec(command)?.[0],
+  );
+  assert.deepEqual(flags, [
+    '--max-semi-space-size=16',
+    '--max-semi-space-size=16',
+    '--max-semi-space-size=16',
+  ]);
+});
