@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { PACKED_POINTS_MAX } from '../../src/history/codec/packedBlob.ts';
 import type { PackedSpan } from '../../src/history/packedPoints.sql.ts';
 import { planPacking } from '../../src/history/packHistory.ts';
 import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
@@ -13,7 +14,8 @@ const packed = (day: number, count: number): PackedSpan => ({
 const rows = (day: number, hour: number, count: number): number[] =>
   Array.from({ length: count }, (_, n) => at(day, hour) + n * 1_000);
 
-const [MONDAY, FEW, FULL, WEDNESDAY] = [packed(0, 4_000), packed(0, 40), packed(0, 10_000), packed(2, 4_000)];
+const [MONDAY, FEW, WEDNESDAY] = [packed(0, 1_000), packed(0, 40), packed(2, 1_000)];
+const FULL = packed(0, PACKED_POINTS_MAX);
 const TWO = [MONDAY, WEDNESDAY];
 
 const CASES: readonly [what: string, times: number[], spans: PackedSpan[], count: number, into: unknown][] = [

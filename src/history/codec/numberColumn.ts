@@ -24,8 +24,8 @@ const POWERS = Array.from({ length: EXPONENT_MAX + 1 }, (_, exponent) => 10 ** e
 
 /** Where the values of a column come from, roughly. */
 export interface Prediction {
-  /** A value for each of the column, NaN where there is none: then the one before is expected. */
-  readonly along: (part: WayPart) => Float64Array;
+  /** A value for each place from `from` to before `to`, NaN where there is none: then the one before is expected. */
+  readonly along: (part: WayPart, from: number, to: number) => Float64Array;
   /** Values from 0 to below this go round, as headings do. */
   readonly cycle: number | null;
 }
@@ -59,40 +59,68 @@ export function* writeNumbers(
   writeResiduals(writer, integers, count);
 }
 
-/** Reads `count` values into the first places of `values`. Throws RangeError where the bytes are damaged. */
+/**
+ * Reads the values of places `from` to before `to` of `count`. Where values are differences, those before have to be read as
+ * well. Throws RangeError where the bytes are damaged.
+ */
 export function readNumbers(
   reader: VarintReader,
-  values: Float64Array,
   count: number,
+  from: number,
+  to: number,
   prediction: Prediction | null,
-): void {
+): Float64Array {
   const kind = reader.byte();
-  if (kind === RAW) {
-    readPlanes(readFrame(reader, count * 8), values, count);
-    return;
-  }
+  if (kind === RAW) return readPlanes(readFrame(reader, count * 8), count, from, to);
   const exponent = Math.floor(kind / EXPECTATIONS) + EXPONENT_MIN;
   if (exponent > EXPONENT_MAX) throw new RangeError('a column has an unknown exponent');
-  readResiduals(reader, values, count);
-  const power = POWERS[Math.abs(exponent)] as number;
   const expectation = kind % EXPECTATIONS;
   const part = WAY_PARTS[expectation - ORDERS];
-  if (part === undefined) {
-    restore(values, count, expectation, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
-    return;
+  if (part !== undefined) {
+    if (prediction === null) throw new RangeError('a column is predicted from nothing');
+    return readPredicted(reader, count, from, to, exponent, part, prediction);
   }
-  if (prediction === null) throw new RangeError('a column is predicted from nothing');
+  const first = expectation === 0 ? from : 0;
+  const values = new Float64Array(to - first);
+  readResiduals(reader, values, count, first);
+  const power = POWERS[Math.abs(exponent)] as number;
+  restore(values, expectation, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
+  return values.subarray(from - first);
+}
+
+/** How many more values are read at least where the first has nothing to be expected from but the one before. */
+const EARLIER_MIN = 64;
+
+function readPredicted(
+  reader: VarintReader,
+  count: number,
+  from: number,
+  to: number,
+  exponent: number,
+  part: WayPart,
+  prediction: Prediction,
+): Float64Array {
   const scale = scaleOf(exponent, prediction);
   if (scale === null) throw new RangeError('a column goes round in no whole number');
-  const expected = prediction.along(part);
+  let first = from;
+  let expected = prediction.along(part, first, to);
+  // A vehicle that stands has no predicted heading. Each step doubles, so the total work stays within twice the last step.
+  for (let more = EARLIER_MIN; first > 0 && isNoInteger(expected[0] as number, exponent); more *= 2) {
+    first = Math.max(0, first - more);
+    expected = prediction.along(part, first, to);
+  }
+  const values = new Float64Array(to - first);
+  readResiduals(reader, values, count, first);
+  const power = POWERS[Math.abs(exponent)] as number;
   let before = 0;
-  for (let n = 0; n < count; n++) {
+  for (let n = 0; n < values.length; n++) {
     before = aroundCycle(
       expectedInteger(expected[n] as number, before, exponent) + (values[n] as number),
       scale.cycle,
     );
     values[n] = exponent < 0 ? before * power : before / power;
   }
+  return values.subarray(from - first);
 }
 
 /** The lowest exponent that may be exact for all values; null: there is none. */
@@ -170,7 +198,7 @@ function* cheapestPart(
   let best: Predicted | null = null;
   for (const part of WAY_PARTS) {
     yield;
-    const expected = prediction.along(part);
+    const expected = prediction.along(part, 0, integers.length);
     const cost = new BitCost();
     for (let n = 0; n < integers.length; n += step) {
       const before = n > 0 ? (integers[n - 1] as number) : 0;
@@ -190,7 +218,7 @@ function takePredicted(
   prediction: Prediction,
   part: WayPart,
 ): void {
-  const expected = prediction.along(part);
+  const expected = prediction.along(part, 0, integers.length);
   const cycle = scaleOf(exponent, prediction)?.cycle ?? null;
   for (let n = integers.length - 1; n >= 0; n--) {
     const before = n > 0 ? (integers[n - 1] as number) : 0;
@@ -211,6 +239,11 @@ function expectedInteger(expected: number, before: number, exponent: number): nu
   const power = POWERS[Math.abs(exponent)] as number;
   const integer = Math.round(exponent < 0 ? expected / power : expected * power);
   return Math.abs(integer) <= INTEGER_MAX ? integer : before;
+}
+
+/** Whether the value before is expected in the place of this one. */
+function isNoInteger(expected: number, exponent: number): boolean {
+  return Number.isNaN(expectedInteger(expected, Number.NaN, exponent));
 }
 
 /** The shorter way round. */
@@ -236,7 +269,8 @@ function takeDifferences(integers: Float64Array, from: number): void {
  * Makes values of differences in one pass, in which the sums do not wait for each other. A division is rounded correctly, so
  * it gives the double that is nearest to the decimal number.
  */
-function restore(values: Float64Array, count: number, order: number, factor: number, divisor: number): void {
+function restore(values: Float64Array, order: number, factor: number, divisor: number): void {
+  const count = values.length;
   const first = count > 0 ? (values[0] as number) : 0;
   let value = order === 0 ? 0 : first;
   let difference = 0;
@@ -260,10 +294,12 @@ function planesOf(values: Float64Array, count: number): Uint8Array {
   return planes;
 }
 
-function readPlanes(planes: Uint8Array, values: Float64Array, count: number): void {
+function readPlanes(planes: Uint8Array, count: number, from: number, to: number): Float64Array {
   const view = new DataView(new ArrayBuffer(8));
-  for (let n = 0; n < count; n++) {
+  const values = new Float64Array(to - from);
+  for (let n = from; n < to; n++) {
     for (let plane = 0; plane < 8; plane++) view.setUint8(plane, planes[plane * count + n] as number);
-    values[n] = view.getFloat64(0, true);
+    values[n - from] = view.getFloat64(0, true);
   }
+  return values;
 }

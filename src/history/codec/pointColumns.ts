@@ -45,6 +45,11 @@ export function emptyColumns(count: number, names: readonly ColumnName[] = COLUM
   return { count, ...(columns as Record<ColumnName, Float64Array>) };
 }
 
+/** How many points all of these have. */
+export function countOf(pieces: readonly PointColumns[]): number {
+  return pieces.reduce((sum, { count }) => sum + count, 0);
+}
+
 /** The points from `start` on and before `end`, in the same memory. */
 export function sliceColumns(points: PointColumns, start: number, end: number): PointColumns {
   const columns = COLUMN_NAMES.map((name) => [name, points[name].subarray(start, end)]);
@@ -89,9 +94,7 @@ export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
   const writer = new VarintWriter(2 ** 16);
   writer.number(count);
   writer.number(FORMS.length);
-  const way = lazyWay(() =>
-    [points.recordedAtMs, points.lats, points.lngs].map((each) => each.subarray(0, count)),
-  );
+  const way = lazyWay(count, (name) => points[name]);
   for (const [name, { nullable, above, along }] of FORMS) {
     const column = new VarintWriter(2 ** 16);
     let values = points[name].subarray(0, count);
@@ -105,18 +108,36 @@ export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
   return writer.bytes();
 }
 
-function lazyWay(columns: () => readonly Float64Array[]): () => Way {
-  let way: Way | null = null;
-  return () => {
-    const [timesMs, lats, lngs] = columns() as [Float64Array, Float64Array, Float64Array];
-    way ??= new Way(timesMs, lats, lngs);
-    return way;
+/** The way to, between and from the points of these places. It is computed when it is first asked for, and kept for one range. */
+type WayOf = (from: number, to: number) => { readonly way: Way; readonly first: number };
+
+/** `upTo` gives at least the first `end` values of a column. */
+function lazyWay(
+  count: number,
+  upTo: (name: 'recordedAtMs' | 'lats' | 'lngs', end: number) => Float64Array,
+): WayOf {
+  let kept: { way: Way; first: number; end: number } | null = null;
+  return (from, to) => {
+    // The neighbours of the first and the last place say what is expected there.
+    const first = Math.max(0, from - 1);
+    const end = Math.min(count, to + 1);
+    if (kept?.first !== first || kept.end !== end) {
+      const part = (name: 'recordedAtMs' | 'lats' | 'lngs') => upTo(name, end).subarray(first, end);
+      kept = { way: new Way(part('recordedAtMs'), part('lats'), part('lngs')), first, end };
+    }
+    return kept;
   };
 }
 
-function predictionOf(along: ColumnForm['along'], way: () => Way): Prediction | null {
+function predictionOf(along: ColumnForm['along'], wayOf: WayOf): Prediction | null {
   if (along === null) return null;
-  return { along: (part) => way()[along](part), cycle: along === 'headings' ? 360 : null };
+  return {
+    along: (part, from, to) => {
+      const { way, first } = wayOf(from, to);
+      return way[along](part).subarray(from - first, to - first);
+    },
+    cycle: along === 'headings' ? 360 : null,
+  };
 }
 
 /** Writes how many values follow each other, are missing, follow again, and so on. Returns those that are there. */
@@ -141,12 +162,13 @@ function writeNulls(writer: VarintWriter, values: Float64Array): Float64Array<Ar
   return present.subarray(0, at);
 }
 
-/** The columns of points that were packed, each read when it is first asked for. */
+/** The columns of points that were packed, each read when it is asked for, and as far as it is. */
 export class PackedColumns {
   readonly count: number;
   readonly #bytes = new Map<ColumnName, Uint8Array>();
+  /** The first values of columns. */
   readonly #read = new Map<ColumnName, Float64Array>();
-  readonly #way = lazyWay(() => (['recordedAtMs', 'lats', 'lngs'] as const).map((name) => this.column(name)));
+  readonly #wayOf: WayOf;
 
   /** Throws RangeError where the bytes are damaged. */
   constructor(bytes: Uint8Array) {
@@ -156,60 +178,97 @@ export class PackedColumns {
     const columns = reader.number();
     for (const name of COLUMN_NAMES.slice(0, columns)) this.#bytes.set(name, reader.take(reader.number()));
     if (!reader.isAtEnd) throw new RangeError('there are more columns than are known');
+    this.#wayOf = lazyWay(this.count, (name, end) => this.#upTo(name, end));
   }
 
   /** All values of a column. They are kept, and not to be changed. Throws RangeError. */
   column(name: ColumnName): Float64Array {
+    return this.#upTo(name, this.count);
+  }
+
+  /**
+   * The points in a time, both ends included, or only the newest of them, in the columns of these names; the others are empty.
+   * Throws RangeError.
+   */
+  within(
+    { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+    names: readonly ColumnName[],
+    newest = this.count,
+  ): PointColumns {
+    const times = this.column('recordedAtMs');
+    const from = upTo(times, fromMs - 1);
+    const to = Math.max(from, upTo(times, toMs));
+    return this.columns(names, Math.max(from, to - newest), to);
+  }
+
+  /** The points from `from` on and before `to`, in the columns of these names; the others are empty. Throws RangeError. */
+  columns(names: readonly ColumnName[] = COLUMN_NAMES, from = 0, to = this.count): PointColumns {
+    const columns = COLUMN_NAMES.map((name) => [
+      name,
+      names.includes(name) ? this.#part(name, from, to) : EMPTY,
+    ]);
+    return { count: to - from, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
+  }
+
+  #part(name: ColumnName, from: number, to: number): Float64Array {
+    const isOnWay = name === 'lats' || name === 'lngs';
+    // The way to the next point is needed as well.
+    if (isOnWay) return this.#upTo(name, Math.min(this.count, to + 1)).subarray(from, to);
+    const read = this.#read.get(name);
+    return read !== undefined && read.length >= to
+      ? read.subarray(from, to)
+      : this.#readColumn(name, from, to);
+  }
+
+  /** The first `end` values of a column, or more. */
+  #upTo(name: ColumnName, end: number): Float64Array {
     let values = this.#read.get(name);
-    if (values === undefined) {
-      values = this.#readColumn(name, COLUMNS[name]);
+    if (values === undefined || values.length < end) {
+      values = this.#readColumn(name, 0, end);
       this.#read.set(name, values);
     }
     return values;
   }
 
-  /** Those of these names; the others are empty. */
-  columns(names: readonly ColumnName[] = COLUMN_NAMES): PointColumns {
-    const columns = COLUMN_NAMES.map((name) => [name, names.includes(name) ? this.column(name) : EMPTY]);
-    return { count: this.count, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
-  }
-
-  #readColumn(name: ColumnName, { nullable, above, along }: ColumnForm): Float64Array {
+  #readColumn(name: ColumnName, from: number, to: number): Float64Array {
     const { count } = this;
+    const { nullable, above, along } = COLUMNS[name];
     const bytes = this.#bytes.get(name);
     if (bytes === undefined) {
       invariant(nullable, 'a column that was added later may be missing');
-      return new Float64Array(count).fill(Number.NaN);
+      return new Float64Array(to - from).fill(Number.NaN);
     }
-    const values = new Float64Array(count);
     const reader = new VarintReader(bytes);
-    if (nullable) readNullable(reader, values);
-    else if (count > 0) readNumbers(reader, values, count, predictionOf(along, this.#way));
+    let values: Float64Array = EMPTY;
+    if (nullable) values = readNullable(reader, count).subarray(from, to);
+    else if (count > 0) values = readNumbers(reader, count, from, to, predictionOf(along, this.#wayOf));
     if (!reader.isAtEnd) throw new RangeError('a column is longer than its values');
     if (above !== null) {
       const base = this.column(above);
-      for (let n = 0; n < count; n++) values[n] = (values[n] as number) + (base[n] as number);
+      for (let n = from; n < to; n++) values[n - from] = (values[n - from] as number) + (base[n] as number);
     }
     return values;
   }
 }
 
-function readNullable(reader: VarintReader, values: Float64Array): void {
-  const runs = Array.from({ length: Math.min(reader.number(), values.length) }, () => reader.number());
-  let there = values.length;
+function readNullable(reader: VarintReader, count: number): Float64Array {
+  const runs = Array.from({ length: Math.min(reader.number(), count) }, () => reader.number());
+  let there = count;
   let covered = 0;
   for (const [n, run] of runs.entries()) {
     covered += run;
     if (n % 2 === 1) there -= run;
   }
   // The last run ends with the column.
-  if (runs.length % 2 === 1) there -= values.length - covered;
-  if (covered > values.length || there < 0) throw new RangeError('a column has more values than points');
-  if (there > 0) readNumbers(reader, values, there, null);
-  if (there === values.length) return;
-  runs.push(values.length - covered);
+  if (runs.length % 2 === 1) there -= count - covered;
+  if (covered > count || there < 0) throw new RangeError('a column has more values than points');
+  const present = there > 0 ? readNumbers(reader, there, 0, there, null) : EMPTY;
+  if (there === count) return present;
+  const values = new Float64Array(count);
+  values.set(present);
+  runs.push(count - covered);
   let from = there;
-  let to = values.length;
+  let to = count;
   for (let n = runs.length - 1; n >= 0; n--) {
     const run = runs[n] as number;
     to -= run;
@@ -219,4 +278,5 @@ function readNullable(reader: VarintReader, values: Float64Array): void {
       values.copyWithin(to, from, from + run);
     }
   }
+  return values;
 }

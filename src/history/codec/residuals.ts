@@ -30,21 +30,31 @@ export function writeResiduals(writer: VarintWriter, integers: Float64Array, cou
   writer.append(bits.bytes());
 }
 
-/** Reads integers into the first `count` places. Throws RangeError, or an error of zlib, where the bytes are damaged. */
-export function readResiduals(reader: VarintReader, integers: Float64Array, count: number): void {
+/**
+ * Reads `count` integers and puts those from place `from` on into the first places of `integers`, as many as it has. The others
+ * are passed over. Throws RangeError, or an error of zlib, where the bytes are damaged.
+ */
+export function readResiduals(
+  reader: VarintReader,
+  integers: Float64Array,
+  count: number,
+  from: number,
+): void {
   const lengths = readFrame(reader, count);
+  let bitsBefore = 0;
   let bitCount = 0;
   for (let n = 0; n < count; n++) {
+    if (n === from) bitsBefore = bitCount;
     const length = lengths[n] as number;
     if (length > WHOLE_BITS_MAX) throw new RangeError('a number is too long');
     if (length > 1) bitCount += length - 1;
   }
   const bytes = reader.take(Math.ceil(bitCount / 8));
-  let at = 0;
-  let held = 0;
-  let heldBits = 0;
-  for (let n = 0; n < count; n++) {
-    const length = lengths[n] as number;
+  let at = Math.ceil(bitsBefore / 8);
+  let heldBits = 8 * at - bitsBefore;
+  let held = heldBits === 0 ? 0 : (bytes[at - 1] as number) >>> (8 - heldBits);
+  for (let n = 0; n < integers.length; n++) {
+    const length = lengths[from + n] as number;
     if (length <= 1) {
       integers[n] = length === 0 ? 0 : -1;
       continue;

@@ -12,19 +12,21 @@ import {
   COLUMN_NAMES,
   type ColumnName,
   emptyColumns,
+  type PackedColumns,
   type PointColumns,
   writeColumns,
 } from '../../../src/history/codec/pointColumns.ts';
 import { Way } from '../../../src/history/codec/way.ts';
-import { derivedSpeedKmh } from '../../../src/ingest/deviceEvents.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
-import { readTraces, type TraceFix } from '../../support/ingest/readTraces.ts';
+import { onTheWay, readTraces, reportsOf, type TraceFix } from '../../support/ingest/readTraces.ts';
 import { readRecordings, skipWithoutData } from '../../support/ingest/recordings.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE, runs } from '../../support/torture.ts';
 
 const NULLABLE: readonly ColumnName[] = ['odometersKm', 'receivedAtMs', 'lates'];
 const TIMES: readonly ColumnName[] = ['recordedAtMs', 'receivedAtMs'];
+/** The most that earlier versions packed together. */
+const EARLIER_POINTS_MAX = 10_000;
 const MS_MAX = 253_402_300_799_999;
 
 const factsOf = ({ count, recordedAtMs }: PointColumns): PackedFacts => ({
@@ -33,23 +35,6 @@ const factsOf = ({ count, recordedAtMs }: PointColumns): PackedFacts => ({
   lastMs: recordedAtMs[count - 1] as number,
 });
 const pack = (points: PointColumns): PackedBlob => packColumns(inOneGo(writeColumns(points)));
-
-/** A fix every ten seconds, of those at which the device moved, without the pauses between them. */
-function onTheWay(trace: readonly TraceFix[]): TraceFix[] {
-  const taken: TraceFix[] = [];
-  let before: TraceFix | undefined;
-  let cutMs = 0;
-  for (const fix of trace) {
-    if (before !== undefined && fix.recordedAtMs - before.recordedAtMs < 10_000) continue;
-    const speedKmh = before === undefined ? 0 : derivedSpeedKmh(before, fix);
-    const tookMs = before === undefined ? 0 : fix.recordedAtMs - before.recordedAtMs;
-    if (tookMs <= 30_000 && speedKmh > 3.6)
-      taken.push({ ...fix, speedKmh, recordedAtMs: fix.recordedAtMs - cutMs });
-    else cutMs += tookMs;
-    before = fix;
-  }
-  return taken;
-}
 
 /** The bits of each value, since −0 is 0 and NaN is no NaN to other comparisons. */
 const bitsOf = (values: Float64Array): string[] =>
@@ -60,15 +45,38 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: Float64Array): Buffer =>
 
 function assertComesBack(points: PointColumns): PackedBlob {
   const blob = pack(points);
-  const columns = unpackColumns(blob, factsOf(points));
-  assert.ok(typeof columns !== 'string', String(columns));
+  const columns = opened(blob, points);
   for (const name of COLUMN_NAMES) {
     const read: Float64Array = columns.column(name);
     const written: Float64Array = points[name];
     if (Buffer.compare(bytesOf(read), bytesOf(written)) !== 0)
       assert.deepEqual(bitsOf(read), bitsOf(written), name);
   }
+  assertPartsComeBack(blob, points);
   return blob;
+}
+
+/** Some of the places, as if nothing else of the blob was read. */
+function assertPartsComeBack(blob: PackedBlob, points: PointColumns): void {
+  const { count } = points;
+  const third = Math.floor(count / 3);
+  for (const [from, to] of [
+    [third, 2 * third],
+    [count - 1, count],
+    [0, 1],
+    [third, third],
+  ] as const) {
+    const part = opened(blob, points).columns(COLUMN_NAMES, from, to);
+    assert.equal(part.count, to - from);
+    for (const name of COLUMN_NAMES)
+      assert.deepEqual(bitsOf(part[name]), bitsOf(points[name].subarray(from, to)), `${name} from ${from}`);
+  }
+}
+
+function opened(blob: PackedBlob, points: PointColumns): PackedColumns {
+  const columns = unpackColumns(blob, factsOf(points));
+  assert.ok(typeof columns !== 'string', String(columns));
+  return columns;
 }
 
 /** Any double; more of them odd than chance would have it. */
@@ -143,7 +151,7 @@ describe('packed points', () => {
   });
 
   test('come back where every second value is missing and none fits a decimal', () => {
-    const points = emptyColumns(PACKED_POINTS_MAX);
+    const points = emptyColumns(EARLIER_POINTS_MAX);
     for (const name of COLUMN_NAMES)
       for (let n = 0; n < points.count; n++)
         points[name][n] = NULLABLE.includes(name) && n % 2 === 0 ? Number.NaN : Math.sin(n) * 10 ** (n % 300);
@@ -193,21 +201,15 @@ describe('packed points', () => {
 
     test('every ten seconds on the way, as a tracker reports them, in 6 bytes a point or less', async () => {
       const random = seededRandom(3);
-      const traces = (await someTraces()).map(onTheWay).filter(({ length }) => length > 200);
-      const bytes = bytesAPoint(traces, (points, trace) => {
-        const way = new Way(points.recordedAtMs, points.lats, points.lngs);
-        const headings = way.headings('before');
-        let altitudeM = 60;
-        for (const [n, { recordedAtMs, speedKmh }] of trace.entries()) {
-          altitudeM += Math.round((random() - 0.5) * 4);
-          points.altitudesM[n] = altitudeM;
-          points.speedsKmh[n] = Math.round(speedKmh * 10) / 10;
-          points.headings[n] = Math.round(headings[n] as number) % 360 || 0;
-          points.satellites[n] = 7 + Math.floor(random() * 5);
-          points.receivedAtMs[n] = recordedAtMs + 300 + Math.floor(random() * 2_700);
-          points.odometersKm[n] = Number.NaN;
-        }
-      });
+      const traces = (await someTraces()).map((trace) => onTheWay(trace, 10_000));
+      const bytes = bytesAPoint(
+        traces.filter(({ length }) => length > 200),
+        (points, trace) => {
+          for (const [n, report] of [...reportsOf(trace, random)].entries())
+            for (const [c, value] of report.entries())
+              points[COLUMN_NAMES[c] as ColumnName][n] = value ?? Number.NaN;
+        },
+      );
       assert.ok(bytes <= 6, `${bytes.toFixed(2)} bytes a point`);
     });
 
