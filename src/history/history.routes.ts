@@ -1,8 +1,8 @@
 import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_VAN, ONE_DEVICE } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
-import { answered, bodyOf, type Operation } from '../http/openapi/operation.ts';
+import { type Answer, errorAnswer } from '../http/answer.ts';
+import { answered, type Operation } from '../http/openapi/operation.ts';
 import {
   integer,
   LATITUDE,
@@ -17,8 +17,9 @@ import {
 } from '../http/openapi/schema.ts';
 import { FROM, limitParameter, readLimit, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/route.ts';
-import { formatIso } from '../lib/time.ts';
-import { type HistoryPoint, selectHistory } from './newestPoints.sql.ts';
+import { emptyColumns } from './codec/pointColumns.ts';
+import { type HistoryPoint, historyPage } from './historyPage.ts';
+import { selectHistory } from './newestPoints.sql.ts';
 import { readHistoryCall } from './readHistoryCall.ts';
 
 const HISTORY_LIMIT = limitParameter(1000, 500);
@@ -47,22 +48,11 @@ async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answ
   if (!fleet.has(caller.worldIds, imei)) return errorAnswer('DEVICE_NOT_FOUND');
   const limit = readLimit(call.query, HISTORY_LIMIT);
   const points = await selectHistory(reads(caller.accountId), caller.worldIds, imei, window, limit, nowMs);
-  return listAnswer(points.map(historyView), { limit, offset: 0 });
-}
-
-function historyView(point: HistoryPoint) {
-  return {
-    latitude: point.lat,
-    longitude: point.lng,
-    speed_kmh: point.speedKmh,
-    heading: point.heading,
-    satellites: point.satellites,
-    recorded_at: formatIso(point.recordedAtMs),
-  };
+  return { status: 200, body: historyPage(points, limit) };
 }
 
 export const HISTORY_SCHEMAS = {
-  HistoryPoint: shapeOf<ReturnType<typeof historyView>>({
+  HistoryPoint: shapeOf<HistoryPoint>({
     latitude: LATITUDE,
     longitude: LONGITUDE,
     speed_kmh: SPEED_KMH,
@@ -72,8 +62,16 @@ export const HISTORY_SCHEMAS = {
   }),
 } as const satisfies Readonly<Record<string, Schema>>;
 
-const { lat, lng, speedKmh, recordedAtMs } = EXAMPLE_VAN.position;
-const EXAMPLE = historyView({ lat, lng, speedKmh, heading: 214, satellites: 11, recordedAtMs });
+function exampleOf({ lat, lng, speedKmh, recordedAtMs }: typeof EXAMPLE_VAN.position): unknown {
+  const points = emptyColumns(1);
+  points.lats[0] = lat;
+  points.lngs[0] = lng;
+  points.speedsKmh[0] = speedKmh;
+  points.headings[0] = 214;
+  points.satellites[0] = 11;
+  points.recordedAtMs[0] = recordedAtMs;
+  return JSON.parse(historyPage([points], HISTORY_LIMIT.fallback).toString());
+}
 
 const GET_HISTORY: Operation = {
   id: 'getPositionHistory',
@@ -84,7 +82,7 @@ const GET_HISTORY: Operation = {
   parameters: [FROM, TO, HISTORY_LIMIT],
   answers: [
     answered(200, 'Points of the history.', page(ref('HistoryPoint')), {
-      points: bodyOf(listAnswer([EXAMPLE], { limit: 500, offset: 0 })),
+      points: exampleOf(EXAMPLE_VAN.position),
     }),
   ],
   errors: [...ONE_DEVICE, ['BAD_REQUEST', WINDOW_MESSAGE]],

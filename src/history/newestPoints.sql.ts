@@ -1,38 +1,114 @@
-import { weekStartMs } from '../lib/time.ts';
+import { WEEK_MS, weekStartMs } from '../lib/time.ts';
 import { arrayLiteral, type Sql } from '../postgres/sql.ts';
-import { emptyColumns, type PointColumns } from './codec/pointColumns.ts';
+import {
+  countOf,
+  emptyColumns,
+  mergeColumns,
+  type PointColumns,
+  sliceColumns,
+  upTo,
+} from './codec/pointColumns.ts';
 import type { PackedRow, SelectedPacked, TimeWindow } from './packedPoints.sql.ts';
-import { NEVER_PACKED_MS, PACKED_LIST, packedRowOf } from './packedPoints.sql.ts';
-import { MOTION, mergedPoints } from './points.sql.ts';
+import { NEVER_PACKED_MS, PACKED_LIST, packedRowOf, unpackRow } from './packedPoints.sql.ts';
+import { MOTION } from './points.sql.ts';
 
-/** One stored point as the history shows it. */
-export interface HistoryPoint {
-  readonly lat: number;
-  readonly lng: number;
-  readonly speedKmh: number;
-  readonly heading: number;
-  readonly satellites: number;
-  readonly recordedAtMs: number;
-}
+/** What the history shows of a point. */
+const SHOWN = [...MOTION, 'headings', 'satellites'] as const;
+
+/** Most pages of packed points lie within. To look back as far as the plan allows asks every week of it. */
+const LOOK_BACK_MS = WEEK_MS;
 
 /**
- * The newest `limit` points of a device in a window, newest first. `nowMs` by the clock of this pod: a page of recent points
- * needs no look at the packed ones. Throws DamagedPoints.
+ * The newest `limit` points of a device in a window, in pieces: newest first, the points of each oldest first. `nowMs` by the
+ * clock of this pod: a page of recent points needs no look at the packed ones. Throws DamagedPoints.
  */
 export async function selectHistory(
   sql: Sql,
   worldIds: readonly number[],
   imei: string,
-  window: TimeWindow,
+  { fromMs, toMs }: TimeWindow,
   limit: number,
   nowMs: number,
-): Promise<HistoryPoint[]> {
-  const rows = await selectNewestRows(sql, worldIds, imei, window, limit);
-  const fromMs = rows[limit - 1]?.recordedAtMs ?? window.fromMs;
-  if (fromMs > nowMs - NEVER_PACKED_MS) return rows;
-  // Rows first: one that is packed between the two statements is seen twice, never not at all.
-  const packed = await selectNewestPacked(sql, worldIds, imei, { ...window, fromMs }, limit);
-  return packed.length === 0 ? rows : newestOf(columnsOf(rows), packed, { ...window, fromMs }, limit);
+): Promise<PointColumns[]> {
+  const packedToMs = nowMs - NEVER_PACKED_MS;
+  const pieces: PointColumns[] = [];
+  let untilMs = toMs;
+  for (const sinceMs of [packedToMs + 1, Math.min(toMs, packedToMs) - LOOK_BACK_MS, fromMs]) {
+    const window = { fromMs: Math.max(fromMs, sinceMs), toMs: untilMs };
+    const left = limit - countOf(pieces);
+    if (left === 0) break;
+    if (window.fromMs > window.toMs) continue;
+    pieces.push(...(await selectNewest(sql, worldIds, imei, window, left, window.fromMs > packedToMs)));
+    untilMs = window.fromMs - 1;
+  }
+  return pieces;
+}
+
+/** What one statement selects: a row of `position`, or one of `packed_points`, of which the other columns are null. */
+interface Selected extends SelectedPacked {
+  readonly latitude: number | null;
+  readonly longitude: number;
+  readonly speed_kmh: number;
+  readonly heading: number;
+  readonly satellites: number;
+  readonly recorded_at: Date;
+  readonly device_id: number;
+}
+
+/** One statement, so a point that is packed at this moment is seen once. */
+async function selectNewest(
+  sql: Sql,
+  worldIds: readonly number[],
+  imei: string,
+  { fromMs, toMs }: TimeWindow,
+  limit: number,
+  isRecent: boolean,
+): Promise<PointColumns[]> {
+  const [from, to] = [new Date(fromMs), new Date(toMs)];
+  const device = sql`
+    (select id from device where imei = ${imei} and world_id = any(${arrayLiteral(worldIds)}::bigint[]))`;
+  const newestRows = sql<Selected[]>`
+    select latitude, longitude, speed_kmh, heading, satellites, recorded_at from position
+    where device_id = ${device} and recorded_at between ${from} and ${to}
+    order by recorded_at desc limit ${limit}`;
+  if (isRecent) return [rowsOf(await newestRows.named('history'))];
+  // As many packed ones as have `limit` points, and those that the window cuts.
+  const selected = await sql<Selected[]>`
+    (select r.*, null::bigint as device_id, null::timestamptz as first_at, null::timestamptz as last_at,
+      null::integer as count, null::integer as codec, null::integer as checksum, null::bytea as points
+    from (${newestRows}) r)
+    union all
+    (select null, null, null, null, null, null, device_id, ${PACKED_LIST} from (
+      select *, sum(case when last_at <= ${to} then count else 0 end)
+        over (order by first_at desc rows between unbounded preceding and 1 preceding) as newer
+      from packed_points
+      where device_id = ${device}
+        and first_at between ${new Date(weekStartMs(fromMs))} and ${to} and last_at >= ${from}
+      ) p
+    where coalesce(newer, 0) < ${limit} order by first_at desc)`.named('packed_history');
+  const rowCount = selected.findIndex(({ latitude }) => latitude === null);
+  if (rowCount === -1) return [rowsOf(selected)];
+  const rows = rowsOf(selected.slice(0, rowCount));
+  // No older row was read.
+  const sinceMs = rowCount === limit ? (rows.recordedAtMs[0] as number) : fromMs;
+  const packed = selected.slice(rowCount).map((row) => packedRowOf(row.device_id, row));
+  return newestOf(rows, packed, { fromMs: sinceMs, toMs }, limit);
+}
+
+/** Rows, newest first, as columns, oldest first. */
+function rowsOf(selected: readonly Selected[]): PointColumns {
+  const { length } = selected;
+  const columns = emptyColumns(length, SHOWN);
+  for (let n = 0; n < length; n++) {
+    const row = selected[length - 1 - n] as Selected;
+    columns.recordedAtMs[n] = row.recorded_at.getTime();
+    columns.lats[n] = row.latitude as number;
+    columns.lngs[n] = row.longitude;
+    columns.speedsKmh[n] = row.speed_kmh;
+    columns.headings[n] = row.heading;
+    columns.satellites[n] = row.satellites;
+  }
+  return columns;
 }
 
 /** Merges from the newest on, and unpacks no more than the limit needs. `packed`: newest first. */
@@ -41,84 +117,30 @@ function newestOf(
   packed: readonly PackedRow[],
   { fromMs, toMs }: TimeWindow,
   limit: number,
-): HistoryPoint[] {
-  const newest: HistoryPoint[] = [];
-  const take = (window: TimeWindow, within: readonly PackedRow[]): void => {
-    const stored = { n: 0, rows, packed: within, columns: SHOWN, ...window };
-    for (const points of [...mergedPoints(stored)].reverse())
-      for (let n = points.count - 1; n >= 0 && newest.length < limit; n--) newest.push(pointOf(points, n));
+): PointColumns[] {
+  const pieces: PointColumns[] = [];
+  let left = limit;
+  const take = (points: PointColumns): void => {
+    const newest = sliceColumns(points, Math.max(0, points.count - left), points.count);
+    left -= newest.count;
+    if (newest.count > 0) pieces.push(newest);
+  };
+  const rowsWithin = (sinceMs: number, untilMs: number): PointColumns => {
+    const start = upTo(rows.recordedAtMs, sinceMs - 1);
+    return sliceColumns(rows, start, Math.max(start, upTo(rows.recordedAtMs, untilMs)));
   };
   let endMs = toMs;
   for (const row of packed) {
-    take({ fromMs: row.lastMs + 1, toMs: endMs }, []);
-    if (newest.length === limit) return newest;
-    take({ fromMs: Math.max(fromMs, row.firstMs), toMs: Math.min(endMs, row.lastMs) }, [row]);
+    take(rowsWithin(row.lastMs + 1, endMs));
+    if (left === 0) return pieces;
+    const untilMs = Math.min(endMs, row.lastMs);
+    const points = unpackRow(row).within({ fromMs, toMs: untilMs }, SHOWN, left);
+    // Where it has as many as are left, no row before them is among the newest.
+    const sinceMs =
+      points.count === left ? (points.recordedAtMs[0] as number) : Math.max(fromMs, row.firstMs);
+    take(mergeColumns(points, rowsWithin(sinceMs, untilMs), SHOWN));
     endMs = row.firstMs - 1;
   }
-  take({ fromMs, toMs: endMs }, []);
-  return newest;
-}
-
-const SHOWN = [...MOTION, 'headings', 'satellites'] as const;
-
-async function selectNewestRows(
-  sql: Sql,
-  worldIds: readonly number[],
-  imei: string,
-  { fromMs, toMs }: TimeWindow,
-  limit: number,
-): Promise<HistoryPoint[]> {
-  const rows = await sql<(Omit<HistoryPoint, 'recordedAtMs'> & { recordedAt: Date })[]>`
-    select latitude as lat, longitude as lng, speed_kmh as "speedKmh", heading, satellites, recorded_at as "recordedAt"
-    from position
-    where device_id = (select id from device where imei = ${imei} and world_id = any(${arrayLiteral(worldIds)}::bigint[]))
-      and recorded_at between ${new Date(fromMs)} and ${new Date(toMs)}
-    order by recorded_at desc limit ${limit}`.named('history');
-  return rows.map(({ recordedAt, ...point }) => ({ ...point, recordedAtMs: recordedAt.getTime() }));
-}
-
-/** The packed points that reach into a window, newest first: as many as have `limit` points, and those that it cuts. */
-async function selectNewestPacked(
-  sql: Sql,
-  worldIds: readonly number[],
-  imei: string,
-  { fromMs, toMs }: TimeWindow,
-  limit: number,
-): Promise<PackedRow[]> {
-  const rows = await sql<(SelectedPacked & { device_id: number })[]>`
-    select device_id, ${PACKED_LIST} from (
-      select *, sum(case when last_at <= ${new Date(toMs)} then count else 0 end)
-        over (order by first_at desc rows between unbounded preceding and 1 preceding) as newer
-      from packed_points
-      where device_id = (
-          select id from device where imei = ${imei} and world_id = any(${arrayLiteral(worldIds)}::bigint[]))
-        and first_at between ${new Date(weekStartMs(fromMs))} and ${new Date(toMs)} and last_at >= ${new Date(fromMs)}
-      ) p
-    where coalesce(newer, 0) < ${limit} order by first_at desc`.named('packed_history');
-  return rows.map((row) => packedRowOf(row.device_id, row));
-}
-
-/** Points, newest first, as columns, oldest first. */
-function columnsOf(points: readonly HistoryPoint[]): PointColumns {
-  const columns = emptyColumns(points.length, SHOWN);
-  for (const [n, point] of points.toReversed().entries()) {
-    columns.recordedAtMs[n] = point.recordedAtMs;
-    columns.lats[n] = point.lat;
-    columns.lngs[n] = point.lng;
-    columns.speedsKmh[n] = point.speedKmh;
-    columns.headings[n] = point.heading;
-    columns.satellites[n] = point.satellites;
-  }
-  return columns;
-}
-
-function pointOf(points: PointColumns, n: number): HistoryPoint {
-  return {
-    lat: points.lats[n] as number,
-    lng: points.lngs[n] as number,
-    speedKmh: points.speedsKmh[n] as number,
-    heading: points.headings[n] as number,
-    satellites: points.satellites[n] as number,
-    recordedAtMs: points.recordedAtMs[n] as number,
-  };
+  take(rowsWithin(fromMs, endMs));
+  return pieces;
 }
