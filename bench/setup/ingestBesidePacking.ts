@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
-import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import type { CaseContext, Part, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { openBenchSql } from './cluster.ts';
@@ -43,7 +42,6 @@ export async function measureIngestBeside(
     return { sent, polled };
   };
   const firstMs = weekStartMs(Date.now()) - 21 * DAY_MS;
-  await ensureWeeks(sql, POSITIONS, [firstMs]);
   const count = ((smoke ? 0.1 : 4) * DAY_MS) / 1_000 / STEP_SECONDS;
   const packed = deviceIds.slice(FIRST_PACKED, FIRST_PACKED + (smoke ? 2 : VEHICLES));
   for (const [n, deviceId] of packed.entries())

@@ -1,10 +1,11 @@
-import { selectHistory } from '../../src/history/newestPoints.sql.ts';
 import { HistoryPacker } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
 import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, truncateWeek } from '../../src/postgres/partitions.ts';
 import { arrayLiteral, type Sql } from '../../src/postgres/sql.ts';
+import { recordedReports, type Track } from '../../test/support/ingest/readTraces.ts';
+import { DATA_FOLDER } from '../../test/support/ingest/recordings.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { CaseContext, Part, Row } from '../benchCase.ts';
 import { median } from '../measure/latencies.ts';
@@ -16,7 +17,6 @@ const STEPS_SECONDS = [5, 10, 30];
 const VEHICLES = 6;
 const DAYS = 4;
 const ROUNDS = 15;
-const PAGE_POINTS = 500;
 
 /** Packs everything that may be packed until it is over, without rests unless they are given. Returns how many points. */
 export async function packAll(
@@ -56,7 +56,6 @@ export async function measurePacking(
   const metrics: Record<string, number> = {};
   // The week before the last: none of it is needed by anybody else, so its space is given back at once.
   const firstMs = weekStartMs(Date.now()) - 14 * DAY_MS;
-  await ensureWeeks(sql, POSITIONS, [firstMs]);
   for (const [s, stepSeconds] of STEPS_SECONDS.entries()) {
     const own = deviceIds.slice(s * VEHICLES, s * VEHICLES + (smoke ? 1 : VEHICLES));
     const count = ((smoke ? 1 : DAYS) * DAY_MS) / 1_000 / stepSeconds;
@@ -113,67 +112,42 @@ async function secondsOfDay(
   return median(seconds);
 }
 
-/** Reads the newest page of a device again and again: of today, and of a day that is packed. */
-export async function measurePages(
-  { databaseUrl, smoke }: CaseContext,
-  imei: string,
-  worldIds: readonly number[],
-): Promise<Part> {
-  await using sql = openBenchSql(databaseUrl);
-  const nowMs = Date.now();
-  const timed = async (toMs: number): Promise<number> => {
-    const seconds: number[] = [];
-    for (let round = 0; round < (smoke ? 2 : 20 * ROUNDS); round++) {
-      const started = performance.now();
-      await selectHistory(sql, worldIds, imei, { fromMs: nowMs - 180 * DAY_MS, toMs }, PAGE_POINTS, nowMs);
-      seconds.push((performance.now() - started) / 1_000);
-    }
-    return median(seconds);
-  };
-  const today = await timed(nowMs + DAY_MS);
-  const packed = await timed(nowMs - 10 * DAY_MS);
-  return {
-    rows: [
-      { what: `a page of ${PAGE_POINTS} of today`, seconds: today },
-      { what: `a page of ${PAGE_POINTS}, packed`, seconds: packed },
-    ],
-    metrics: { packed_page_of_today: packed / today },
-  };
-}
-
 const ROWS_AT_A_TIME = 10_000;
 const KM_PER_DEGREE = 111.2;
 
-interface VehicleTrack {
-  readonly deviceId: number;
-  readonly firstMs: number;
-  readonly count: number;
-  readonly stepSeconds: number;
-  readonly seed: number;
-}
+/** What the tracks are. */
+export const TRACKS =
+  DATA_FOLDER === undefined
+    ? 'simulated tracks, which stand half of the time, with a delay of 0.4 to 0.6 s'
+    : 'recorded tracks (FLEET_TEST_DATA), always on the way, with a delay of 0.3 to 3 s';
 
-/**
- * Stores the points of a vehicle that drives through a town half of the time and stands with a noisy receiver otherwise:
- * six decimals, whole seconds, and a delay of the network that no two points share. The partitions exist.
- */
-export async function storeTrack(sql: Sql, { deviceId, ...track }: VehicleTrack): Promise<void> {
-  let rows: number[][] = [];
-  for (const row of pointsOf(track)) {
+/** Stores the points of a vehicle. Returns how many. Recorded ones are `count` or fewer. */
+export async function storeTrack(
+  sql: Sql,
+  { deviceId, ...track }: Track & { readonly deviceId: number },
+): Promise<number> {
+  const days = Math.ceil((track.count * track.stepSeconds) / 86_400);
+  const mondays = Array.from({ length: days + 1 }, (_, day) => weekStartMs(track.firstMs + day * DAY_MS));
+  await ensureWeeks(sql, POSITIONS, [...new Set(mondays)]);
+  let rows: (readonly (number | null)[])[] = [];
+  let stored = 0;
+  for await (const row of DATA_FOLDER === undefined ? pointsOf(track) : recordedReports(track)) {
     if (rows.push(row) < ROWS_AT_A_TIME) continue;
     await insert(sql, deviceId, rows);
+    stored += rows.length;
     rows = [];
   }
   if (rows.length > 0) await insert(sql, deviceId, rows);
+  return stored + rows.length;
 }
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits));
 
-function* pointsOf({
-  firstMs,
-  count,
-  stepSeconds,
-  seed,
-}: Omit<VehicleTrack, 'deviceId'>): Generator<number[]> {
+/**
+ * Drives through a town half of the time and stands with a noisy receiver otherwise: six decimals, whole seconds, and a
+ * delay of the network that no two points share.
+ */
+function* pointsOf({ firstMs, count, stepSeconds, seed }: Track): Generator<number[]> {
   const random = seededRandom(seed);
   const noise = (size: number): number => (random() + random() + random() - 1.5) * size;
   let [lat, lng, heading, speed, altitude, satellites, odometer] = [41.9, 12.5, 90, 0, 50, 11, 48_211];
@@ -196,8 +170,12 @@ function* pointsOf({
   }
 }
 
-async function insert(sql: Sql, deviceId: number, rows: readonly number[][]): Promise<void> {
-  const column = (n: number) => arrayLiteral(rows.map((row) => row[n] as number));
+async function insert(
+  sql: Sql,
+  deviceId: number,
+  rows: readonly (readonly (number | null)[])[],
+): Promise<void> {
+  const column = (n: number) => arrayLiteral(rows.map((row) => row[n] ?? null));
   await sql`
     insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites,
       odometer_km, received_at, late)
