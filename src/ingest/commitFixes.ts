@@ -15,14 +15,12 @@ import { evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
 import type { BatchPoint, FixOutcome, RateExceeded, RefusedStays } from './fix.ts';
 import { POINTS_PER_SECOND } from './fix.ts';
 import type { KnownInside } from './heavyParts.ts';
+import { findStored, insertLatePositions, selectPredecessors } from './latePoints.sql.ts';
 import {
-  findStored,
-  insertLatePositions,
   insertNewPositions,
   type LockedState,
   lockDeviceStates,
   type StoredFix,
-  selectPredecessors,
   updateDeviceStates,
   updateOwed,
   updateRefused,
@@ -249,6 +247,7 @@ export async function storeLate(
   nowMs: number,
   onDamaged: OnDamaged,
 ): Promise<boolean[]> {
+  if (late.length === 0) return [];
   const withoutSpeed = late.flatMap((point, n) =>
     point.fix.speedKmh === null ? [{ point, previous: late[n - 1] }] : [],
   );
