@@ -7,7 +7,11 @@ import { runs } from '../../support/torture.ts';
 /** The values that the elements give, or null when the text is refused. It comes in pieces of so many bytes. */
 function read(text: string, pieceBytes = 1_000): unknown[] | null {
   const values: unknown[] = [];
-  const elements = new JsonElements((element) => values.push(JSON.parse(element as string)));
+  const elements = new JsonElements((text, count) => {
+    const taken: unknown[] = JSON.parse(`[${text as string}]`);
+    if (taken.length !== count) throw new SyntaxError('an element is empty');
+    values.push(...taken);
+  });
   try {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length; at += pieceBytes) elements.push(bytes.subarray(at, at + pieceBytes));
