@@ -974,6 +974,8 @@ create table change (
   at timestamptz not null default clock_timestamp(),
   primary key (xid, id)
 );
+-- Positions are read once or twice and deleted after minutes: compressing them costs more than it saves.
+alter table change alter column payload set storage external;
 -- Is there anything but positions that a pod has not applied?
 create index change_writes on change (xid) where kind <> 'positions';
 -- The same for what points are evaluated against, without reading all changes of one import.

@@ -133,6 +133,9 @@ export class Snapshot {
   }
 }
 
+/** Worlds by transaction. */
+export type OwnTransactions = ReadonlyMap<number, ReadonlySet<number>>;
+
 /** How a change came into memory: through the change log, or with a commit of this pod. */
 export type AppliedBy = 'log' | 'own commit';
 
@@ -149,7 +152,7 @@ export class AppliedTransactions {
   #writes: LogEnd = { seen: NOTHING, server: { history: '', lineage: '', start: 0, walBytes: 0, xmax: 0 } };
   #positions = NOTHING;
   #followed = NOTHING;
-  readonly #own = new Set<number>();
+  readonly #own = new Map<number, ReadonlySet<number>>();
   readonly #listeners = new Set<(by: AppliedBy) => void>();
   #readerAtMs = Number.NEGATIVE_INFINITY;
   /** The starts of the server, up to this one. */
@@ -192,8 +195,8 @@ export class AppliedTransactions {
     return this.#positions === this.#writes.seen;
   }
 
-  /** Transactions of this pod whose position updates memory holds before they are followed. */
-  get own(): ReadonlySet<number> {
+  /** Transactions of this pod whose position updates memory holds before they are followed, with the worlds of the devices. */
+  get own(): OwnTransactions {
     return this.#own;
   }
 
@@ -206,13 +209,13 @@ export class AppliedTransactions {
     if (positions === this.#positions) return;
     this.#positions = positions;
     this.#followed = positions.within(SNAPSHOT_MAX_BYTES);
-    for (const xid of this.#own) if (this.#followed.sees(xid)) this.#own.delete(xid);
+    for (const xid of this.#own.keys()) if (this.#followed.sees(xid)) this.#own.delete(xid);
   }
 
-  /** Must be called when memory holds the position updates of a transaction that this pod has committed. */
-  addOwn(xid: number): void {
+  /** Must be called when memory holds all position updates, of devices of these worlds, of a transaction of this pod. */
+  addOwn(xid: number, worldIds: ReadonlySet<number>): void {
     if (this.#followed.sees(xid)) return;
-    this.#own.add(xid);
+    this.#own.set(xid, worldIds);
     this.announce('own commit');
   }
 

@@ -77,7 +77,7 @@ export async function recordPositions(tx: Tx, payload: Buffer, stays: string): P
  * The changes that `cursor` has not seen, a page at a time. Transactions that stay open, of any database of the cluster,
  * neither delay changes nor repeat them. Entities are grouped by kind and world in SQL: a row for each of a million would
  * cost more than all later steps. `kinds` limits the read: 'writes' skips any number of position updates by an index of
- * its own.
+ * its own. Position updates of the transactions that memory `held` already come without payload and stays.
  *
  * | CTE     | rows                                                                                        |
  * |---------|---------------------------------------------------------------------------------------------|
@@ -94,6 +94,7 @@ export async function selectChanges(
   sql: Sql,
   { seen, open }: LogCursor,
   kinds: 'all' | 'writes' | 'positions' = 'all',
+  held: Iterable<number> = [],
 ): Promise<ChangePage> {
   const ofKinds = {
     all: sql``,
@@ -109,10 +110,11 @@ export async function selectChanges(
              not pg_visible_in_snapshot(xid, ${seenText}::pg_snapshot) as pruned
       from change_horizon
     ), found as materialized (
-      select xid, id, kind, world_id, world_version, entity_id, payload, stays,
-          sum(octet_length(payload) + coalesce(octet_length(stays), 0)) over (
+      select xid, id, kind, world_id, world_version, entity_id, sent.payload, sent.stays,
+          sum(octet_length(sent.payload) + coalesce(octet_length(sent.stays), 0)) over (
           order by xid, id rows between unbounded preceding and 1 preceding) as bytes_before
-      from change
+      from change left join lateral (
+        select change.payload, change.stays where change.xid <> all(${`{${[...held].join(',')}}`}::xid8[])) sent on true
       where (xid, id) > (${String(after.xid)}::xid8, ${after.id}::bigint)
         and not pg_visible_in_snapshot(xid, ${seenText}::pg_snapshot)
         and pg_visible_in_snapshot(xid, (select up_to from asked)) and not (select pruned from asked)

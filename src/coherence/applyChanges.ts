@@ -3,7 +3,7 @@ import type { StoredArea } from '../areas/area.ts';
 import { type Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
 import { toShape } from '../areas/shape.ts';
-import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
+import type { LogCursor, LogEnd, OwnTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
 import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import { selectDevicesById } from '../devices/deviceRows.sql.ts';
@@ -68,6 +68,7 @@ export async function applyChanges(
   ports: ApplyPorts,
   { fleet, areas, keyring, tenancy, subscriptions }: Memory,
   changes: readonly Change[],
+  own: OwnTransactions = NONE,
 ): Promise<void> {
   const { sql, turns, awaitReply } = ports;
   const accountIds = idsOf(changes, 'account');
@@ -79,12 +80,15 @@ export async function applyChanges(
   await loadDevices(ports, fleet, [...idsOf(changes, 'device')], 'edited');
   await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);
   await loadAreas(ports, areas, [...idsOf(changes, 'area')]);
-  for (const { kind, worldId } of changes) {
+  for (const { kind, worldId, xid } of changes) {
     if (kind === 'events' && worldId !== null) fleet.watch.touch('events', worldId);
+    if (kind === 'positions') for (const id of own.get(xid) ?? []) fleet.watch.touch('devices', id);
   }
   const unknown = await inTurns(turns, 'log', applyPositionUpdates(fleet, positionUpdatesOf(changes)), true);
   await loadDevices(ports, fleet, unknown, 'moved');
 }
+
+const NONE: OwnTransactions = new Map();
 
 function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
   return new Set(changes.flatMap((change) => (change.kind === kind ? change.entityIds : [])));
@@ -192,22 +196,26 @@ export interface Followed {
 /**
  * Applies every write that was committed after `from`. With 'all' it also applies the position updates on the first
  * page; the rest is pending, so that nobody who needs the newest writes waits for millions of positions. With 'writes'
- * it skips position updates, for when others are pending already.
+ * it skips position updates, for when others are pending already. Those of `own` transactions are in memory: they are not
+ * read again, but count as followed.
  */
 export async function followWrites(
   ports: ApplyPorts,
   memory: Memory,
   from: LogEnd,
   firstPage: 'all' | 'writes',
+  own: OwnTransactions = NONE,
 ): Promise<Followed> {
   const { sql, awaitReply } = ports;
   const versions = new Map<number, number>();
   let pending: LogCursor | null = null;
   let kinds = firstPage;
   for (let cursor: LogCursor = { seen: from.seen, open: null }; ; ) {
-    const { changes, next, end, pruned }: ChangePage = await awaitReply(selectChanges(sql, cursor, kinds));
+    const { changes, next, end, pruned }: ChangePage = await awaitReply(
+      selectChanges(sql, cursor, kinds, own.keys()),
+    );
     if (pruned || !isSameServer(end.server, from.server)) return { outcome: 'lost', end, pending };
-    await applyChanges(ports, memory, changes);
+    await applyChanges(ports, memory, changes, own);
     for (const { worldId, worldVersion } of changes) {
       if (worldId === null || worldVersion === null) continue;
       versions.set(worldId, Math.max(worldVersion, versions.get(worldId) ?? 0));
@@ -229,9 +237,10 @@ export async function followPositions(
   memory: Memory,
   pending: LogCursor,
   server: Server,
+  own: OwnTransactions = NONE,
 ): Promise<LogCursor | null | 'lost'> {
-  const page = await ports.awaitReply(selectChanges(ports.sql, pending, 'positions'));
+  const page = await ports.awaitReply(selectChanges(ports.sql, pending, 'positions', own.keys()));
   if (page.pruned || !isSameServer(page.end.server, server)) return 'lost';
-  await applyChanges(ports, memory, page.changes);
+  await applyChanges(ports, memory, page.changes, own);
   return page.next.open === null ? null : page.next;
 }

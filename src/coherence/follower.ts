@@ -264,8 +264,8 @@ class ChangeLogReader {
   async readPending(): Promise<void> {
     for (let pending = this.#pending; pending !== null; pending = this.#pending) {
       const { cursor, readAtMs } = pending;
-      const { writes } = this.#applied;
-      const rest = await followPositions(this.#pages, this.#ports.memory, cursor, writes.server);
+      const { writes, own } = this.#applied;
+      const rest = await followPositions(this.#pages, this.#ports.memory, cursor, writes.server, own);
       if (rest === 'lost' || this.#wasAway(this.#ports.clock())) {
         // The next read reloads everything.
         this.#applied.positionsAtMs = Number.NEGATIVE_INFINITY;
@@ -287,8 +287,8 @@ class ChangeLogReader {
     const readAtMs = this.#ports.clock();
     const firstPage = this.#pending === null ? 'all' : 'writes';
     // Before the check of the absence, because an unreachable Postgres must be reported as that.
-    const { writes } = this.#applied;
-    const followed = await followWrites(this.#pages, this.#ports.memory, writes, firstPage);
+    const { writes, own } = this.#applied;
+    const followed = await followWrites(this.#pages, this.#ports.memory, writes, firstPage, own);
     const { outcome, end, pending } = followed;
     const isLost = outcome === 'lost' || this.#applied.isMixed || this.#wasAway(readAtMs);
     if (isLost) return { ...followed, outcome: 'lost' };

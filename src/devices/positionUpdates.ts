@@ -23,23 +23,24 @@ const IGNITIONS = [null, false, true] as const;
 export function encodePositionUpdates(
   updates: readonly Pick<PositionUpdate, 'deviceId' | 'position' | 'motion'>[],
 ): Buffer {
-  const bytes = Buffer.alloc(updates.length * UPDATE_BYTES);
+  const bytes = Buffer.allocUnsafeSlow(updates.length * UPDATE_BYTES);
+  const view = new DataView(bytes.buffer);
   let at = 0;
+  const put = (value: number): void => {
+    view.setFloat64(at, value, true);
+    at += 8;
+  };
   for (const { deviceId, position, motion } of updates) {
-    for (const value of [
-      deviceId,
-      position.recordedAtMs,
-      position.lat,
-      position.lng,
-      position.altitudeM,
-      position.speedKmh,
-      position.odometerKm ?? Number.NaN,
-      position.movedAtMs,
-      motion.headingDeg,
-      motion.revision * IGNITIONS.length + IGNITIONS.indexOf(motion.ignition),
-    ]) {
-      at = bytes.writeDoubleLE(value, at);
-    }
+    put(deviceId);
+    put(position.recordedAtMs);
+    put(position.lat);
+    put(position.lng);
+    put(position.altitudeM);
+    put(position.speedKmh);
+    put(position.odometerKm ?? Number.NaN);
+    put(position.movedAtMs);
+    put(motion.headingDeg);
+    put(motion.revision * IGNITIONS.length + IGNITIONS.indexOf(motion.ignition));
   }
   return bytes;
 }

@@ -9,7 +9,7 @@ export interface FleetView {
   readonly fleet: Fleet;
   readonly followed: Snapshot;
   /** Transactions of this pod that memory holds as well. */
-  readonly own: ReadonlySet<number>;
+  readonly own: Pick<ReadonlySet<number>, 'has'>;
 }
 
 export interface DevicesPage {

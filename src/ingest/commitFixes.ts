@@ -45,8 +45,9 @@ export interface CommittedFixes extends StoredEvents {
   readonly oversized: ReadonlySet<number>;
   /** The new position of every device that moved, and of every one that said something new about its position. */
   readonly positionUpdates: readonly PositionUpdate[];
-  /** The transaction, when there are position updates. */
+  /** The transaction, when there are position updates, and the worlds of their devices. */
   readonly xid: number | null;
+  readonly movedIn: ReadonlySet<number>;
   /** Points at which stays did not begin. */
   readonly refusedStays: readonly RefusedStays[];
 }
@@ -124,8 +125,7 @@ export async function commitFixes(
       updates.length === 0
         ? null
         : await recordPositions(tx, encodePositionUpdates(updates), encodeChangedStays(updates));
-    const positionUpdates =
-      xid === null ? [] : updates.map((update) => ({ ...update, motion: { ...update.motion, xid } }));
+    if (xid !== null) for (const { motion } of updates) motion.xid = xid;
 
     if (locked.size + lockedElsewhere.size < deviceIds.length) {
       for (const point of points) {
@@ -141,8 +141,9 @@ export async function commitFixes(
       lockedElsewhere,
       awaitingMemory,
       oversized,
-      positionUpdates,
+      positionUpdates: updates,
       xid,
+      movedIn: new Set(updates.map(({ deviceId }) => locked.get(deviceId)?.worldId ?? 0)),
       refusedStays: [...geofences.refused.values()],
       ...events,
     };
@@ -292,14 +293,17 @@ const storedFix = ({ deviceId, fix }: BatchPoint, speedKmh: number): StoredFix =
   odometerKm: fix.odometerKm,
 });
 
+/** The transaction has no id before it writes to the change log. */
+type NewUpdate = PositionUpdate & { readonly motion: { xid: number } };
+
 /** A repeat that changes the ignition makes an entry in the change log as well: its device stays where it is, and did not move. */
 function positionUpdatesOf(
   { moved, amended }: Pick<BatchEvaluation<CommitPoint>, 'moved' | 'amended'>,
   stays: ReadonlyMap<number, readonly Stay[]>,
   locked: ReadonlyMap<number, LockedState>,
   nowMs: number,
-): PositionUpdate[] {
-  const updates: PositionUpdate[] = [];
+): NewUpdate[] {
+  const updates: NewUpdate[] = [];
   const add = (deviceId: number, state: DeviceState, before: LockedState, movedAtMs: number): void => {
     const { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, heading, ignition } = state;
     invariant(recordedAtMs !== null, 'a device that moved has a time');

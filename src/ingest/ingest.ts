@@ -213,11 +213,18 @@ export class Ingest {
   }
 
   /** Brings a commit into memory and calls the listeners. It takes turns with requests, because thousands of devices may move. */
-  async #publish({ positionUpdates, xid, queuedFor, isOutboxFilled }: CommittedFixes): Promise<void> {
+  async #publish({
+    positionUpdates,
+    xid,
+    movedIn,
+    queuedFor,
+    isOutboxFilled,
+  }: CommittedFixes): Promise<void> {
     const { memory, turns, follower, notifier, onQueued, onOutboxFilled } = this.#ports;
-    await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
+    const unknown = await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
     if (xid !== null) {
-      follower.applied.addOwn(xid);
+      // A device that memory lacks is loaded when the transaction is followed.
+      if (unknown.length === 0) follower.applied.addOwn(xid, movedIn);
       notifier.notify();
     }
     if (queuedFor.size > 0) onQueued(queuedFor);

@@ -85,6 +85,20 @@ describe('a read of the feed', () => {
     );
   });
 
+  test('returns position updates without payload that memory holds, and does not count them for the page', async () => {
+    const seen = await present();
+    const payload = Buffer.alloc(1_000_000, 1);
+    const xids: number[] = [];
+    for (let n = 0; n < 4; n++) xids.push(await sql.begin((tx) => recordPositions(tx, payload, '[]')));
+    const held = xids.slice(0, 3);
+    const page = await selectChanges(sql, { seen, open: null }, 'all', held);
+    assert.deepEqual(
+      page.changes.map(({ kind, xid, payload: sent, stays }) => [kind, xid, sent?.length, stays]),
+      xids.map((xid) => ['positions', xid, ...(held.includes(xid) ? [undefined, null] : [1_000_000, '[]'])]),
+    );
+    assert.equal(page.next.open, null);
+  });
+
   test('goes page by page, and what is written meanwhile comes with the next read', async () => {
     const cursor = await present();
     const ids = Array.from({ length: 25_000 }, (_, n) => n);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Keyring } from '../../src/access/authorizer.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { applyChanges } from '../../src/coherence/applyChanges.ts';
+import { applyChanges, emptyMemory } from '../../src/coherence/applyChanges.ts';
 import { type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import {
@@ -156,6 +156,27 @@ describe('changes of the feed', () => {
     assert.equal(fleet.positionedCount, DEVICES);
     assert.ok(ofFeed > 20, `${ofFeed} steps of the feed`);
     assert.ok(ofOthers <= 1.5 * ofFeed + 60, `${ofOthers} of others beside ${ofFeed} of the feed`);
+  });
+
+  test('position updates of own transactions, which memory has, make something new in the worlds of their devices', async () => {
+    const memory = emptyMemory();
+    for (const worldId of [1, 2, 3]) memory.fleet.watch.follow(worldId);
+    const change = {
+      kind: 'positions',
+      worldId: null,
+      worldVersion: null,
+      entityIds: [],
+      stays: null,
+    } as const;
+    const changes = [4, 5, 6].map((xid) => ({ ...change, payload: null, xid }));
+    const own = new Map([
+      [4, new Set([1])],
+      [6, new Set([1, 3])],
+    ]);
+    const sql = (() => Promise.resolve([])) as unknown as Sql;
+    const ports = { sql, turns: new WorkTurns<string>(0), awaitReply: <T>(reply: Promise<T>) => reply };
+    await applyChanges(ports, memory, changes, own);
+    assert.deepEqual([...memory.fleet.watch.touched('devices')], [1, 3]);
   });
 
   test('position updates of unknown devices return their ids', () => {
