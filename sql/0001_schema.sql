@@ -567,26 +567,46 @@ create table row_boxing (
 );
 insert into row_boxing default values;
 
--- Housekeeping makes boxes of points older than twelve minutes, under the lock of the device. This trigger adds points of
--- that age that come later, once for each statement, since thousands of old points widen a box once. It uses the clock
--- instead of the start of the transaction, because the transaction may have waited.
-create function box_old_rows() returns trigger language plpgsql as $$
+-- Housekeeping makes boxes of points older than twelve minutes, under the lock of the device. Points of that age that come
+-- later are given to this function in their transaction. It uses the clock instead of the start of the transaction, because
+-- the transaction may have waited. A device on its way leaves its box with every other point. So boxes grow to the next
+-- fiftieth of a degree, some two kilometres, and most hold their points already: those are only read.
+create function box_old_points(
+  device_ids bigint[], recorded timestamptz[], latitudes double precision[], longitudes double precision[]
+) returns void language plpgsql as $$
 declare
   moment constant timestamptz := clock_timestamp();
 begin
   insert into row_box as b (device_id, begins_at, south, west, north, east)
-  select device_id, date_bin('2 hours', recorded_at, timestamptz '2000-01-01 00:00:00+00'),
-    min(latitude), min(longitude), max(latitude), max(longitude)
-  from fresh where recorded_at < moment - interval '10 minutes' and recorded_at > moment - interval '4 days'
-  group by 1, 2 order by 1, 2
+  select f.device_id, f.begins_at, floor(f.south * 50 - 1e-6) / 50, floor(f.west * 50 - 1e-6) / 50,
+    ceil(f.north * 50 + 1e-6) / 50, ceil(f.east * 50 + 1e-6) / 50
+  from (
+    select device_id, date_bin('2 hours', at, timestamptz '2000-01-01 00:00:00+00') as begins_at,
+      min(latitude) as south, min(longitude) as west, max(latitude) as north, max(longitude) as east
+    from unnest(device_ids, recorded, latitudes, longitudes) as p (device_id, at, latitude, longitude)
+    where at < moment - interval '10 minutes' and at > moment - interval '4 days'
+    group by 1, 2
+  ) as f left join row_box k using (device_id, begins_at)
+  where k.device_id is null or f.south < k.south or f.west < k.west or f.north > k.north or f.east > k.east
+  order by f.device_id, f.begins_at
   on conflict (device_id, begins_at) do update set south = least(b.south, excluded.south),
-    west = least(b.west, excluded.west), north = greatest(b.north, excluded.north), east = greatest(b.east, excluded.east)
-  where excluded.south < b.south or excluded.west < b.west or excluded.north > b.north or excluded.east > b.east;
+    west = least(b.west, excluded.west), north = greatest(b.north, excluded.north), east = greatest(b.east, excluded.east);
+end
+$$;
+
+-- Pods copy most points into a partition, which fires no trigger of the table, and call the function themselves. This does
+-- it for all other rows, once for each statement.
+create function box_inserted_points() returns trigger language plpgsql as $$
+begin
+  if exists (select from fresh where recorded_at < clock_timestamp() - interval '10 minutes') then
+    perform box_old_points(array_agg(device_id), array_agg(recorded_at), array_agg(latitude), array_agg(longitude))
+    from fresh;
+  end if;
   return null;
 end
 $$;
 create trigger position_boxed after insert on position referencing new table as fresh
-  for each statement execute function box_old_rows();
+  for each statement execute function box_inserted_points();
 
 -- Events -------------------------------------------------------------------------------------------------------------
 

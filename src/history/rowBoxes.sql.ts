@@ -3,15 +3,15 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts';
 import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
 
-/** The time of one box, as in the trigger that widens boxes. */
+/** The time of one box, as in box_old_points. */
 const BOX_MS = 2 * HOUR_MS;
-/** Points that are younger have no box yet. The trigger takes all that come when they are older than ten minutes. */
+/** Points that are younger have no box yet. box_old_points takes all that come when they are older than ten minutes. */
 const YOUNG_MS = 12 * MINUTE_MS;
 /** How much time one pass makes boxes of at most. */
 const PASS_MS = HOUR_MS;
 /** Between two passes. */
 const PAUSE_SECONDS = 300;
-/** By then points are packed. The trigger makes boxes for four days. */
+/** By then points are packed. box_old_points makes boxes for four days. */
 const OF_USE_DAYS = 3;
 const KEPT_DAYS = 5;
 
@@ -90,7 +90,7 @@ async function takeBoxing(sql: Sql): Promise<TimeWindow | null> {
 
 /**
  * Makes boxes of the rows of the next devices by id. Returns the last of them; null after the last device. Each device is
- * locked against new points, so what the boxes do not hold comes later, and the trigger sees it.
+ * locked against new points, so what the boxes do not hold comes later, and box_old_points gets it.
  */
 async function boxDevices(
   sql: Sql,

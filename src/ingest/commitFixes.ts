@@ -16,6 +16,7 @@ import type { BatchPoint, FixOutcome, RateExceeded, RefusedStays } from './fix.t
 import { POINTS_PER_SECOND } from './fix.ts';
 import type { KnownInside } from './heavyParts.ts';
 import { findStored, insertLatePositions, selectPredecessors } from './latePoints.sql.ts';
+import { copyLockedStates, copyNewPositions, INSERTED_MAX } from './manyPoints.sql.ts';
 import {
   insertNewPositions,
   type LockedState,
@@ -85,7 +86,8 @@ export async function commitFixes(
   const { server } = follower.applied;
   return sql.begin(async (tx) => {
     const deviceIds = [...new Set(points.map((point) => point.deviceId))];
-    const { locked, lockedElsewhere } = await lockDeviceStates(tx, deviceIds);
+    const lock = deviceIds.length > INSERTED_MAX ? copyLockedStates : undefined;
+    const { locked, lockedElsewhere } = await lockDeviceStates(tx, deviceIds, lock);
     const unapplied = await selectUnapplied(tx, { ...follower.applied.writes, server });
     if (unapplied === 'history' || follower.applied.isMixed)
       throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
@@ -100,7 +102,8 @@ export async function commitFixes(
     const { evaluation, geofences, oversized } = evaluated;
     const { inOrder, late, repeats, moved, amended } = evaluation;
 
-    await insertNewPositions(
+    const store = inOrder.length > INSERTED_MAX ? copyNewPositions : insertNewPositions;
+    await store(
       tx,
       inOrder.map(({ point, speedKmh }) => storedFix(point, speedKmh)),
     );

@@ -157,6 +157,10 @@ export class CopiedRow {
     return this.#isNull() ? null : this.float8();
   }
 
+  int4OrNull(): number | null {
+    return this.#isNull() ? null : this.int4();
+  }
+
   timestampMsOrNull(): number | null {
     return this.#isNull() ? null : this.timestampMs();
   }
@@ -224,6 +228,75 @@ export class CopiedRow {
       elements.push(this.#bytes.toString('utf8', at - length, at));
     }
     return elements;
+  }
+}
+
+/**
+ * Writes rows for `Tx.copyIn`, in the same format. `begin` opens each row, then its columns are written from left to right.
+ * A number takes no text in between, so Postgres stores a row in half the time of an insert.
+ */
+export class CopyWriter {
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+  readonly #columns: number;
+  #at = HEADER_BYTES;
+
+  /** `rowBytes`: the most that the values of one row take. */
+  constructor(rows: number, columns: number, rowBytes: number) {
+    const length = HEADER_BYTES + rows * (2 + 4 * columns + rowBytes) + 2;
+    this.#bytes = Buffer.allocUnsafeSlow(length);
+    this.#view = new DataView(this.#bytes.buffer);
+    this.#columns = columns;
+    SIGNATURE.copy(this.#bytes);
+    this.#bytes.fill(0, SIGNATURE.length, HEADER_BYTES);
+  }
+
+  begin(): void {
+    this.#view.setInt16(this.#at, this.#columns);
+    this.#at += 2;
+  }
+
+  /** Of an integer up to 2^53. */
+  int8(value: number): void {
+    const at = this.#open(8);
+    this.#view.setInt32(at, Math.floor(value / TWO_32));
+    this.#view.setUint32(at + 4, value);
+  }
+
+  int4(value: number): void {
+    this.#view.setInt32(this.#open(4), value);
+  }
+
+  bool(value: boolean): void {
+    this.#view.setInt8(this.#open(1), value ? 1 : 0);
+  }
+
+  float8(value: number): void {
+    this.#view.setFloat64(this.#open(8), value);
+  }
+
+  float8OrNull(value: number | null): void {
+    if (value !== null) this.float8(value);
+    else this.#view.setInt32(this.#open(0) - 4, NULL_LENGTH);
+  }
+
+  /** Of a timestamptz. */
+  timestampMs(value: number): void {
+    this.int8((value - POSTGRES_EPOCH_MS) * MICROSECONDS_PER_MS);
+  }
+
+  /** All that was written, with its end. Nothing may be written after that. */
+  end(): Buffer {
+    this.#view.setInt16(this.#at, TRAILER);
+    return this.#bytes.subarray(0, this.#at + 2);
+  }
+
+  /** Begins a column and returns where its value goes. */
+  #open(bytes: number): number {
+    const at = this.#at;
+    this.#view.setInt32(at, bytes);
+    this.#at = at + 4 + bytes;
+    return at + 4;
   }
 }
 

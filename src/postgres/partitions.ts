@@ -17,7 +17,8 @@ export const POSITIONS: WeeklyTable = { name: 'position', column: 'recorded_at' 
 export const PACKED_POINTS: WeeklyTable = { name: 'packed_points', column: 'first_at' };
 export const DELIVERIES: WeeklyTable = { name: 'webhook_delivery', column: 'created_at' };
 
-const partitionName = (table: WeeklyTable, mondayMs: number): string =>
+/** The partition of the week that starts at `mondayMs`. */
+export const partitionName = (table: WeeklyTable, mondayMs: number): string =>
   `${table.name}_w${new Date(mondayMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
 
 /**

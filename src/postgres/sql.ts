@@ -1,6 +1,6 @@
 import type { ClientBase, PoolClient, QueryConfig, QueryResult } from 'pg';
 import { DatabaseError, Pool, types } from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
@@ -28,6 +28,8 @@ export interface Tx extends Query {
    * copy rejects.
    */
   copy(query: SqlText, use: UseBytes): Promise<void>;
+  /** Appends rows to `target`, a table with its columns, in the binary format of COPY (see CopyWriter). */
+  copyIn(target: SqlText, rows: Buffer): Promise<void>;
 }
 
 /** The client that every store file takes. bigint columns are numbers, timestamps are Dates. */
@@ -61,6 +63,7 @@ export function sqlOn(pool: Pool, limit: Limit): Sql {
     unsafe: (text: string) => lend((client) => queryUnlimited(client, text)),
     prepared: run,
     copy: (source: SqlText, use: UseBytes) => lend((client) => copyOut(client, source, use)),
+    copyIn: (target: SqlText, rows: Buffer) => lend((client) => copyIn(client, target, rows)),
     begin: (first: unknown, second?: unknown) =>
       lend((client) =>
         typeof first === 'string'
@@ -81,7 +84,8 @@ async function transaction(client: PoolClient, options: string, work: Work): Pro
   const run: Run = (text, values, name) => query(client, text, values, name);
   const unsafe = (text: string) => queryUnlimited(client, text);
   const copy = (source: SqlText, use: UseBytes) => copyOut(client, source, use);
-  const tx = Object.assign(queryOn(run), { unsafe, copy }) as Tx;
+  const copyRows = (target: SqlText, rows: Buffer) => copyIn(client, target, rows);
+  const tx = Object.assign(queryOn(run), { unsafe, copy, copyIn: copyRows }) as Tx;
   await run(`begin${options}`);
   let result: unknown;
   try {
@@ -237,6 +241,19 @@ async function copyOut(client: PoolClient, query: SqlText, use: UseBytes): Promi
     clearTimeout(silence);
   }
   if (rejection !== null) throw rejection.error;
+}
+
+/** Appends rows in the binary format of COPY. */
+async function copyIn(client: PoolClient, target: SqlText, rows: Buffer): Promise<void> {
+  const { text, values } = compileSql(target);
+  invariant(values.length === 0, 'a copy takes no parameters');
+  const stream = copyFrom(`copy ${text} from stdin (format binary)`);
+  const ended = new Promise<void>((resolve, reject) => {
+    stream.once('finish', resolve).on('error', reject);
+  });
+  client.query(Object.assign(stream, { query_timeout: SILENCE_LIMIT_MS }));
+  stream.end(rows);
+  await ended.catch(rethrow);
 }
 
 function limited(text: string, values: readonly unknown[], name?: string): QueryConfig {
