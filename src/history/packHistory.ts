@@ -39,8 +39,6 @@ const WORLD_TURN_MS = 1_000;
 /** Between two passes over all devices: a day is closed once a day, and late points may wait. */
 const PASS_PAUSE_SECONDS = 3_600;
 const DEVICES_AT_A_TIME = 200;
-/** What is packed in one transaction: a day at 10 s. Whole blobs, so that the next rows of a day need not join the last one. */
-const ROWS_AT_A_TIME = 3 * PACKED_POINTS_MAX;
 
 export interface PackPorts {
   readonly sql: Sql;
@@ -146,7 +144,7 @@ export class HistoryPacker {
     let fromMs = firstMs;
     while (fromMs !== null && fromMs < beforeMs) {
       const dayEndMs = (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS;
-      const rows = await selectRows(sql, deviceId, fromMs, dayEndMs, ROWS_AT_A_TIME, this.#rests.take);
+      const rows = await selectRows(sql, deviceId, fromMs, dayEndMs, PACKED_POINTS_MAX, this.#rests.take);
       if (rows.count === 0) {
         fromMs = await selectNextRowMs(sql, deviceId, dayEndMs, beforeMs);
         continue;
@@ -155,7 +153,7 @@ export class HistoryPacker {
       if (!weeks.has(weekMs)) await ensureWeeks(sql, PACKED_POINTS, [weekMs]);
       weeks.add(weekMs);
       const taken = await this.#packRows(deviceId, rows, nowMs);
-      const isDayOver = taken.count === rows.count && rows.count < ROWS_AT_A_TIME;
+      const isDayOver = taken.count === rows.count && rows.count < PACKED_POINTS_MAX;
       fromMs = isDayOver ? dayEndMs : (taken.recordedAtMs[taken.count - 1] as number) + 1;
       await this.#rests.take();
       if (isTurnOver()) return fromMs;

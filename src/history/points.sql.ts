@@ -42,9 +42,9 @@ interface ReadLimits {
   readonly packed: number;
 }
 /** A few milliseconds of a connection; packed points of a week, or half a megabyte. */
-export const ONE_RANGE: ReadLimits = { rows: 4_096, packed: 24 };
+export const ONE_RANGE: ReadLimits = { rows: 4_096, packed: 8 };
 /** Some tens of milliseconds of a connection, or a megabyte or two. */
-export const MANY_RANGES: ReadLimits = { rows: 16_384, packed: 96 };
+export const MANY_RANGES: ReadLimits = { rows: 16_384, packed: 32 };
 
 /**
  * Reads the first points of these ranges, in their order, up to the limits. One statement, so a point that is packed at this

@@ -3,11 +3,8 @@ import { PackedColumns } from './pointColumns.ts';
 
 /** The form of the bytes: one that this version does not know is not read. */
 export const CODEC = 1;
-/**
- * The most points of one blob: a day at 30 s. A page reads one or two, and unpacks what it shows. Longer ones take as many
- * bytes a point. Those that were packed earlier have up to 10 000.
- */
-export const PACKED_POINTS_MAX = 3_000;
+/** The most points of one blob. Of 3 000 each, a day at 10 s takes 6.2 instead of 5.9 bytes a point on disk. */
+export const PACKED_POINTS_MAX = 10_000;
 
 /** Points of one device as they are stored. */
 export interface PackedBlob {

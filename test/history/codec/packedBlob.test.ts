@@ -25,8 +25,6 @@ import { IS_TORTURE, runs } from '../../support/torture.ts';
 
 const NULLABLE: readonly ColumnName[] = ['odometersKm', 'receivedAtMs', 'lates'];
 const TIMES: readonly ColumnName[] = ['recordedAtMs', 'receivedAtMs'];
-/** The most that earlier versions packed together. */
-const EARLIER_POINTS_MAX = 10_000;
 const MS_MAX = 253_402_300_799_999;
 
 const factsOf = ({ count, recordedAtMs }: PointColumns): PackedFacts => ({
@@ -151,7 +149,7 @@ describe('packed points', () => {
   });
 
   test('come back where every second value is missing and none fits a decimal', () => {
-    const points = emptyColumns(EARLIER_POINTS_MAX);
+    const points = emptyColumns(PACKED_POINTS_MAX);
     for (const name of COLUMN_NAMES)
       for (let n = 0; n < points.count; n++)
         points[name][n] = NULLABLE.includes(name) && n % 2 === 0 ? Number.NaN : Math.sin(n) * 10 ** (n % 300);
