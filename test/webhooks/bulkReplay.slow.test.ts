@@ -56,9 +56,13 @@ async function killService(scene: Scene): Promise<void> {
   scene.service = scene.start();
 }
 
-/** Adds dead letters and delivered ones in turn to an endpoint that has one delivery; a microsecond apart. */
+/** Puts dead letters and delivered ones in turn, a microsecond apart, in place of the one delivery that an endpoint has. */
 async function addDeadLetters({ sql }: Scene, webhookId: number, count: number): Promise<void> {
   const firstMs = Date.now() - AGE_MS;
+  const [first] = await sql<
+    { id: string }[]
+  >`select id from webhook_delivery where webhook_id = ${webhookId}`;
+  const firstId = first?.id ?? '';
   for (let from = 1; from <= 2 * count; from += INSERTED) {
     await sql`
       insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
@@ -66,10 +70,10 @@ async function addDeadLetters({ sql }: Scene, webhookId: number, count: number):
       select 'dlv_' || md5(random()::text || n), d.webhook_id, d.account_id, 'evt_' || md5(n::text), d.event_type, d.body,
         case n % 2 when 0 then 'exhausted' else 'delivered' end, 5, 5, null,
         ${new Date(firstMs)}::timestamptz + n * interval '1 microsecond'
-      from (select * from webhook_delivery where webhook_id = ${webhookId} and attempts < 5) d,
+      from (select * from webhook_delivery where id = ${firstId}) d,
         generate_series(${from}::int, ${Math.min(from + INSERTED - 1, 2 * count)}::int) n`;
   }
-  await sql`delete from webhook_delivery where webhook_id = ${webhookId} and attempts < 5`;
+  await sql`delete from webhook_delivery where id = ${firstId}`;
   await sql.unsafe('analyze webhook_delivery');
 }
 
