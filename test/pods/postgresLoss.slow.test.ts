@@ -189,6 +189,8 @@ describe('Postgres is harmed:', () => {
       assert.deepEqual(await answers([unasked]), ['403 API_KEY_REQUIRED'], 'what cannot be a token');
       assert.deepEqual(await sent, [UNAVAILABLE]);
       advance(10_000);
+      // Whether writes are taken is tried once a second.
+      await waitFor(async () => (await readiness(pod)).writes === 503);
       assert.deepEqual(await readiness(pod), { polls: '200 degraded', writes: 503, points: 503 });
       assert.equal((await request(`${pod.api}/healthz`)).status, 200);
       await answerFromMemory(site, '200', MEMORY_LIMIT_MS);
