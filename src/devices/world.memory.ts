@@ -1,5 +1,5 @@
 import { distanceM } from '../geo/wgs84.ts';
-import { radixOrder } from '../lib/radixOrder.ts';
+import { passingBuffer, radixOrder } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import {
   type ChangedSlot,
@@ -60,7 +60,11 @@ export class World {
   *fill(rows: readonly number[]): Steps<void> {
     const columns = this.#columns;
     const byHead = yield* radixOrder(rows.length, (n) => columns.keyHead(rows[n] as number, IMEI));
-    const byImei = new Uint32Array(rows.length);
+    const byImei = new Uint32Array(
+      passingBuffer(Uint32Array.BYTES_PER_ELEMENT * rows.length),
+      0,
+      rows.length,
+    );
     const positioned: number[] = [];
     for (let n = 0; n < byHead.length; n++) {
       const row = rows[byHead[n] as number] as number;

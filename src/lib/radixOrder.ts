@@ -21,8 +21,11 @@ export function* radixOrder(length: number, keyOf: (n: number) => number): Steps
     const keys = Float64Array.from({ length }, (_, n) => keyOf(n));
     return Uint32Array.from(keys.keys()).sort((a, b) => (keys[a] as number) - (keys[b] as number) || a - b);
   }
-  let from: Column[] = [new Uint32Array(length), new Uint32Array(length), new Uint32Array(length)];
-  let to: Column[] = from.map(() => new Uint32Array(length));
+  const columnBytes = Uint32Array.BYTES_PER_ELEMENT * length;
+  const buffer = passingBuffer(6 * columnBytes);
+  const columnAt = (n: number): Column => new Uint32Array(buffer, n * columnBytes, length);
+  let from = [columnAt(0), columnAt(1), columnAt(2)];
+  let to = [columnAt(3), columnAt(4), columnAt(5)];
   for (let at = 0; at < length; at += READ_PER_STEP) {
     read(keyOf, at, from);
     yield;
@@ -49,6 +52,19 @@ export function* radixOrder(length: number, keyOf: (n: number) => number): Steps
     }
   }
   return from[ORDER] as Column;
+}
+
+/** Above 32 MB malloc asks the system for each piece, and gives it back when it is freed. */
+const MAPPED_BYTES = 2 ** 25 + 2 ** 12;
+/** Many small pieces are used again. */
+const SMALL_BYTES = 2 ** 20;
+
+/**
+ * Memory for a large computation that the process does not keep afterwards. Smaller pieces stay with malloc: after a start
+ * that was a tenth of all memory. What is not written to takes none.
+ */
+export function passingBuffer(bytes: number): ArrayBuffer {
+  return new ArrayBuffer(bytes < SMALL_BYTES ? bytes : Math.max(bytes, MAPPED_BYTES));
 }
 
 type Column = Uint32Array<ArrayBuffer>;

@@ -1,6 +1,6 @@
 import { isLatLng, writeSurfacePoint } from '../../geo/wgs84.ts';
 import { invariant } from '../../lib/errors.ts';
-import { radixOrder } from '../../lib/radixOrder.ts';
+import { passingBuffer, radixOrder } from '../../lib/radixOrder.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';
 import { type Cell, Search, splitCell, WHOLE_EARTH } from './search.ts';
@@ -70,7 +70,7 @@ export class PositionIndex {
    */
   *fill(slots: readonly number[]): Steps<void> {
     this.trie.expect(slots.length);
-    const points = new Int32Array(3 * slots.length);
+    const points = new Int32Array(passingBuffer(3 * Int32Array.BYTES_PER_ELEMENT * slots.length));
     const order = yield* radixOrder(slots.length, (n) => {
       toLattice(this.slots.lat(slots[n]!), this.slots.lng(slots[n]!));
       points.set(lattice, 3 * n);
