@@ -19,7 +19,7 @@ export interface BenchOptions {
 const SECONDS = 9;
 const SECONDS_MAX = 3_600;
 const ROUNDS_MAX = 20;
-const SIZE_MAX = 1_000_000;
+const SIZE_MAX = 10_000_000;
 const FLAG = { type: 'boolean', default: false } as const;
 const OPTIONS = {
   smoke: FLAG,
