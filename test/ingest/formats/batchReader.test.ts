@@ -51,6 +51,12 @@ const text = (n: number, more?: object) => JSON.stringify(point(n, more));
 const NONE = { fixes: [], rejected: [], ignored: [] };
 const ONE = { ...NONE, fixes: [`0 ${imei(0)}`] };
 
+test('a comma before the end is no JSON, wherever the body is cut', () => {
+  const body = `[${text(0)},${text(1)},]`;
+  for (let pieceBytes = 1; pieceBytes <= body.length; pieceBytes++)
+    assert.equal(summary(run(body, 'json', pieceBytes)), 'INVALID_BODY', `${pieceBytes} bytes`);
+});
+
 describe('whole bodies', () => {
   const cases: [
     name: string,
