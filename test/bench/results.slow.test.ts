@@ -132,9 +132,11 @@ test('a profile is kept in a file beside its record, without paths of the machin
   const folder = await mkdtemp(join(tmpdir(), 'fleet-records-'));
   t.after(() => rm(folder, { recursive: true }));
   const url = pathToFileURL(`${folder}/`);
+  // A thousand samples' worth, so that this file is among them.
   const busy = () => {
-    for (let n = 0; n < 100; n++) readdirSync(folder);
-    return 100;
+    let calls = 0;
+    for (const endMs = performance.now() + 100; performance.now() < endMs; calls++) readdirSync(folder);
+    return calls;
   };
   const found = await profile('a call', async () => busy());
   const record = recordOf('2026-01-01T10:00:00.000Z', 'c', { nearest: 1 });
