@@ -212,10 +212,14 @@ describe('another server, with an older state,', () => {
     pod.fleet.putDevice({ ...known, name: 'lost', editedAtMs: known.editedAtMs + 60_000 });
     pod.fleet.raiseVersion(known.worldId, 99);
     pod.tenancy.putAccount(999, 998, known.worldId);
+    // A transaction of this pod that is lost: another one will have its number.
+    const { applied } = pod.follower;
+    applied.addOwn(2 ** 40, new Set([known.worldId]));
     await sql`update device_state set recorded_at = recorded_at - interval '1 hour', latitude = 4`;
     await failOver(sql);
     await pod.follower.catchUp();
     assert.equal(reloads(setup), 1);
+    assert.equal(applied.own.size, 0);
     assert.equal(latOf(setup, imei), 4);
     assert.equal(pod.fleet.anyDevice(imei)?.fields.name, null);
     await proveFresh(setup);
