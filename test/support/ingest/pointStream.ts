@@ -98,6 +98,9 @@ function anywhere(_imei: string, random: () => number) {
   return { latitude: random() * 180 - 90, longitude: random() * 360 - 180 };
 }
 
+/** A sender asks another pod then. */
+const GIVE_UP_MS = 8_000;
+
 /** Whether the batch was answered with 200. An empty batch needs no answer. */
 async function send(ingest: string, batch: readonly SentPoint[]): Promise<boolean> {
   if (batch.length === 0) return true;
@@ -106,12 +109,13 @@ async function send(ingest: string, batch: readonly SentPoint[]): Promise<boolea
       method: 'POST',
       headers: { 'X-Ingest-Token': INGEST_TOKEN },
       body: JSON.stringify(batch),
+      signal: AbortSignal.timeout(GIVE_UP_MS),
     });
     if (status !== 200 && status !== 503) throw new Rejected(`/positions answered ${status}: ${text}`);
     return status === 200;
   } catch (error) {
     if (error instanceof Rejected) throw error;
-    return false; // the connection was lost
+    return false; // the connection was lost, or the pod is stopped
   }
 }
 
