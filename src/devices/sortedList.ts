@@ -47,7 +47,7 @@ export class SortedList<T, K> implements Ranked<T, K> {
     return this.#size;
   }
 
-  /** Fills the empty list, which nobody uses meanwhile, with values that are in order already. */
+  /** Fills an empty list with values in their order. The list must not be used before the last step. */
   *fill(sorted: ArrayLike<T>): Steps<void> {
     invariant(this.#size === 0, 'a list that is filled is empty');
     for (let at = 0; at < sorted.length; at += FILLED) {

@@ -73,7 +73,7 @@ export class BatchReader {
     return ok({ fixes: this.#fixes, rejected: this.#rejected, ignored: this.#ignored });
   }
 
-  /** Takes the text of so many elements, with a comma between two. */
+  /** Takes the text of `elements` elements, separated by commas. */
   #take(text: Element, elements: number): void {
     if (this.#error !== null) return;
     if (this.#count + elements > MAX_POINTS) {
