@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { AREA_TYPES } from '../../src/areas/areaFields.ts';
+import type { Shape } from '../../src/areas/shape.ts';
+import type { IndexBox } from '../../src/geo/measure.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { InvariantError } from '../../src/lib/errors.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
@@ -65,6 +67,14 @@ const anyStep = fc.oneof(
   },
 );
 
+const boxesByShape = new WeakMap<Shape, readonly IndexBox[]>();
+
+function boxesOf(shape: Shape): readonly IndexBox[] {
+  const boxes = boxesByShape.get(shape) ?? shape.parts();
+  boxesByShape.set(shape, boxes);
+  return boxes;
+}
+
 /** Compares with a look at every area; returns how many were found. */
 function assertNear(
   index: AreaCatalog,
@@ -75,13 +85,11 @@ function assertNear(
   const ids = (areas: readonly Area[]): number[] => areas.map((area) => area.id).sort((a, b) => a - b);
   const watched = [...model.values()].filter((area) => worldIds.includes(area.worldId));
   const boxed = (pad: number) =>
-    watched.filter(({ shape }) =>
-      shape
-        .parts()
-        .some(
-          ({ minX, minY, maxX, maxY }) =>
-            minX <= lng + pad && lng - pad <= maxX && minY <= lat + pad && lat - pad <= maxY,
-        ),
+    watched.filter((area) =>
+      boxesOf(area.shape).some(
+        ({ minX, minY, maxX, maxY }) =>
+          minX <= lng + pad && lng - pad <= maxX && minY <= lat + pad && lat - pad <= maxY,
+      ),
     );
   const near = index.near(worldIds, lat, lng);
   // Boxes end at multiples of 2e-7 degrees.
