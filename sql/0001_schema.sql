@@ -898,6 +898,21 @@ returns boolean language sql as $$
     end
 $$;
 
+-- Uses up as many transaction ids, and writes each to the log. Returns the last of them.
+create function use_up_transactions(wanted integer) returns bigint language plpgsql as $$
+begin
+  for n in 1..wanted loop
+    begin
+      -- Each block with an exception is a subtransaction; the message gives it an id.
+      perform pg_logical_emit_message(true, 'fleet', '');
+    exception when query_canceled then raise;
+    end;
+  end loop;
+  -- Ids of subtransactions follow the one of their transaction.
+  return pg_current_xact_id()::text::bigint + wanted;
+end
+$$;
+
 -- The first statement of every connection of the service. It is given what the pod has seen: a start, how much of the log was
 -- on disk, and the end of a snapshot; nulls from a process that has seen nothing. Returns what ids of webhook events are
 -- made from; null on a replica, where nothing may be done.
@@ -905,6 +920,11 @@ $$;
 -- One process handles a start, the others wait for it. Ids are renewed when the server may lack what was acknowledged:
 -- a pod has seen more, the timeline or the cluster is another one, or the server has recovered and there is no pod that
 -- knows how far it had come. When a pod has seen more, transaction ids mean something else as well (server_history).
+--
+-- A server that has recovered lacks nothing that was on disk, but its log ends before two things that a pod may have seen:
+-- a part of a record (the end of a page up to which the log was flushed), and ids of transactions that were rolled back. The
+-- first cannot be told from a loss where the whole server was started again; where its processes were, everything on disk is
+-- there. The ids are used up, so that they are not given to others.
 create function enter_server(seen_mark bigint, seen_bytes bigint, seen_xmax bigint) returns text
 language plpgsql as $$
 declare
@@ -914,6 +934,10 @@ declare
   timeline_now bigint;
   reached bigint;
   is_lacking boolean;
+  -- The server's processes were ended, and its first one started others.
+  is_same_run boolean;
+  -- More than are rolled back between two writes of the log.
+  unlogged_max constant integer := 1000;
 begin
   if pg_is_in_recovery() then return null; end if;
   timeline_now := server_timeline();
@@ -939,8 +963,11 @@ begin
       else coalesce(pg_last_wal_replay_lsn(), (select checkpoint_lsn from pg_control_checkpoint())) end, '0/0')::bigint;
     here.ordinal := coalesce(before.ordinal, 0) + 1;
     here.mark := 1 + floor(random() * (1::bigint << 48))::bigint;
-    here.wal_bytes := reached;
-    here.next_xid := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+    is_same_run := before.system = system_now and before.timeline = timeline_now
+      and before.started_at = pg_postmaster_start_time();
+    here.wal_bytes := case when is_same_run then pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint else reached end;
+    here.next_xid := case when pg_last_wal_replay_lsn() is null then pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+      else use_up_transactions(unlogged_max) + 1 end;
     here.event_scope := coalesce(before.event_scope, (select id::text from instance));
     here.renewals := coalesce(before.renewals, 0);
     here.lacking := coalesce(before.lacking, 0);

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { selectServerStarts } from '../../src/changelog/database.sql.ts';
 import { openSql, type SeenServer, ServerKnowledge, type Sql } from '../../src/postgres/sql.ts';
+import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const PODS = 8;
 
@@ -21,18 +24,11 @@ async function startSetup(t: TestContext) {
     return sql;
   };
   const sql = open();
-  const seen = async (): Promise<SeenServer> => {
-    const [row] = await sql<{ start: number; flushed: number; xmax: number }[]>`
-      select server_mark() as start, flushed_bytes() as flushed,
-        pg_snapshot_xmax(pg_current_snapshot())::text::float8 as xmax`;
-    const { start = 0, flushed = 0, xmax = 0 } = row ?? {};
-    return { start, flushedBytes: flushed, xmax };
-  };
   return {
     url,
     open,
     sql,
-    seen,
+    seen: () => seenOn(sql),
     /** As if the server had been stopped and started. */
     restart: async () => {
       await sql`checkpoint`;
@@ -48,6 +44,15 @@ async function startSetup(t: TestContext) {
       return new Map(rows.map(({ name, next }) => [name, next]));
     },
   };
+}
+
+/** What a pod sees that looks now. */
+async function seenOn(sql: Sql): Promise<SeenServer> {
+  const [row] = await sql<{ start: number; flushed: number; xmax: number }[]>`
+    select server_mark() as start, flushed_bytes() as flushed,
+      pg_snapshot_xmax(pg_current_snapshot())::text::float8 as xmax`;
+  const { start = 0, flushed = 0, xmax = 0 } = row ?? {};
+  return { start, flushedBytes: flushed, xmax };
 }
 
 function knowing(seen: SeenServer | null): ServerKnowledge {
@@ -149,4 +154,66 @@ describe('the first connection to a start of the server', () => {
     assert.equal((await starts()).length, 2);
     await assert.rejects(pod`delete from server_session`, { code: '25006' });
   });
+
+  test('after a crash finds everything there that a pod has seen, and no transaction id is given again', async (t) => {
+    const postgres = await startOwnPostgres(t);
+    const open = (server?: ServerKnowledge): Sql => {
+      const opened = openSql(postgres.url, {
+        maxConnections: 4,
+        name: 'test entry',
+        ...(server && { server }),
+      });
+      t.after(() => opened.end());
+      return opened;
+    };
+    for (const harm of ['processes', 'server'] as const) {
+      const sql = open();
+      await sql`create table if not exists filler (text text)`;
+      let writing: Promise<unknown> = Promise.resolve();
+      const isOver = Promise.withResolvers<void>();
+      if (harm === 'processes') {
+        // The log is on disk up to the end of a page, in the middle of a record.
+        writing = sql.begin(async (tx) => {
+          await tx`insert into filler select string_agg(md5(random()::text), '') from generate_series(1, 20000) n group by n % 200`;
+          await isOver.promise;
+        });
+        await waitFor(async () => (await seenOn(sql)).flushedBytes % 8192 === 0);
+      }
+      const before = await seenOn(sql);
+      for (let n = 0; n < 20; n++)
+        await sql
+          .begin(async (tx) => tx`select pg_current_xact_id()`.then(() => Promise.reject(new Undone())))
+          .catch(ignoreUndone);
+      const seen = { ...(await seenOn(sql)), flushedBytes: before.flushedBytes };
+      assert.ok(seen.xmax >= before.xmax + 20);
+
+      if (harm === 'processes') await postgres.killSessions();
+      else {
+        await postgres.kill();
+        await postgres.start();
+      }
+      isOver.resolve();
+      await writing.catch(() => undefined);
+      await waitFor(() =>
+        sql`select 1`.then(
+          () => true,
+          () => false,
+        ),
+      );
+      const pod = open(knowing(seen));
+      const [row] = await pod<{ xid: number }[]>`select pg_current_xact_id()::text::float8 as xid`;
+      assert.ok((row?.xid ?? 0) >= seen.xmax, `${row?.xid} is given after ${seen.xmax} was seen`);
+      const state = { lineage: '', start: seen.start, walBytes: seen.flushedBytes, xmax: seen.xmax };
+      const now = await seenOn(pod);
+      assert.notEqual(now.start, seen.start);
+      const starts = await selectServerStarts(pod);
+      assert.equal(starts.holdAll({ ...state, start: now.start }, state), true, harm);
+    }
+  });
 });
+
+class Undone extends Error {}
+
+function ignoreUndone(error: unknown): void {
+  if (!(error instanceof Undone)) throw error;
+}
