@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto';
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type { KeyState } from '../access/credentials.ts';
-import type { AppliedTransactions, LogCursor } from '../changelog/appliedTransactions.memory.ts';
+import type { AppliedTransactions, LogCursor, LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import type { ServerState } from '../changelog/serverStarts.ts';
-import type { Clock } from '../lib/time.ts';
+import { type Clock, withDeadline } from '../lib/time.ts';
 import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
 /** How far a reader of devices has come. */
@@ -47,6 +47,8 @@ const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const TEXT = /^[A-Za-z0-9_-]+$/;
+/** How long memory may take to hold what a cursor of another pod has seen. */
+export const CATCH_UP_LIMIT_MS = 2_000;
 /** Cursors that were sealed or opened lately: most come back to the pod that gave them out. */
 const KEPT_MAX = 10_000;
 
@@ -69,13 +71,32 @@ export class Cursors {
     this.#clock = clock;
   }
 
-  /** `malformed`: not made by this service for this account. `expired`: it was, and cannot be followed any more. */
-  open(text: string, { accountId, worldIds }: Caller): FeedCursor | 'malformed' | 'expired' {
+  /**
+   * `malformed`: not made by this service for this account. `expired`: it was, and cannot be followed any more. `unmet`: it
+   * was made under a start of the server that this pod has not met. Another pod may have met it first: see `openMet`.
+   */
+  open(text: string, { accountId, worldIds }: Caller): FeedCursor | 'malformed' | 'expired' | 'unmet' {
     const cursor = this.opened(text);
     if (cursor === null || cursor.accountId !== accountId) return 'malformed';
     const isOld = this.#clock() - cursor.issuedAtMs > CURSOR_LIFE_MS;
     const isElsewhere = worldIds.join() !== cursor.worldIds.join();
-    return isOld || isElsewhere || !this.isKept(cursor.server) ? 'expired' : cursor;
+    const { server, starts } = this.#applied;
+    if (isOld || isElsewhere || cursor.server.lineage !== server.lineage) return 'expired';
+    if (!starts.has(cursor.server.start)) return 'unmet';
+    return this.isKept(cursor.server) ? cursor : 'expired';
+  }
+
+  /** As `open`, and where that is needed, after a look at the server. Rejects when Postgres cannot be asked then. */
+  async openMet(
+    text: string,
+    caller: Caller,
+    follower: LogFollower,
+  ): Promise<FeedCursor | 'malformed' | 'expired'> {
+    const opened = this.open(text, caller);
+    if (opened !== 'unmet') return opened;
+    await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log');
+    const again = this.open(text, caller);
+    return again === 'unmet' ? 'expired' : again;
   }
 
   /** Whether the server that memory follows holds everything that was seen on another. */

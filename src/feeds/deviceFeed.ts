@@ -5,14 +5,12 @@ import { invariant } from '../lib/errors.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
-import type { DevicesRead, FeedCursor } from './cursors.ts';
+import { CATCH_UP_LIMIT_MS, type DevicesRead, type FeedCursor } from './cursors.ts';
 import { type FeedPorts, LongPoll, PollGroup } from './longPolls.ts';
 import { type FeedAnswer, type FeedPage, type PageEnd, pageBytes, type SharedPage } from './pages.ts';
 import type { DevicesPage, FleetView } from './readDevices.ts';
 import { firstRead, hasChanges, isCurrent, readDevices } from './readDevices.ts';
 
-/** How long memory may take to hold what a cursor of another pod has seen. */
-const CATCH_UP_LIMIT_MS = 2_000;
 /** A page of up to this many items (the default) is made at once, in a millisecond; a larger one in turns. */
 const ITEMS_AT_ONCE = 500;
 
@@ -60,11 +58,21 @@ export class DeviceFeed {
     follower.applied.noteReader();
     if (query.cursor === null)
       return this.#page({ ...query, caller, sent: null, read: firstRead(follower.applied.followed) });
-    const cursor = cursors.open(query.cursor, caller);
+    const text = query.cursor;
+    const cursor = cursors.open(text, caller);
+    if (cursor !== 'unmet') return this.#behind({ text, cursor }, caller, query);
+    const met = cursors.openMet(text, caller, follower);
+    return met.then((cursor) => this.#behind({ text, cursor }, caller, query));
+  }
+
+  #behind(
+    { text, cursor }: { text: string; cursor: FeedCursor | 'malformed' | 'expired' },
+    caller: Caller,
+    query: ChangesQuery,
+  ): FeedAnswer | Promise<FeedAnswer> {
     if (cursor === 'malformed' || cursor === 'expired') return cursor;
     if (cursor.devices === null) return 'malformed';
-    const sent = { text: query.cursor, cursor };
-    const request = { ...query, caller, sent, read: cursor.devices };
+    const request = { ...query, caller, sent: { text, cursor }, read: cursor.devices };
     return isCurrent(this.#view, request.read) ? this.#page(request) : this.#pageOnceCurrent(request);
   }
 
@@ -79,7 +87,7 @@ export class DeviceFeed {
     do await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log');
     while (!isCurrent(this.#view, request.read) && performance.now() < untilMs);
     // Another server may have taken over, or another database was put in its place.
-    if (cursors.open(request.cursor ?? '', request.caller) === 'expired') return 'expired';
+    if (typeof cursors.open(request.cursor ?? '', request.caller) === 'string') return 'expired';
     if (isCurrent(this.#view, request.read)) return this.#page(request);
     if (follower.applied.isComplete) return 'expired';
     throw new DeadlineExceeded('memory does not hold yet what the cursor has seen');

@@ -38,7 +38,8 @@ export class EventFeed {
   async next(caller: KeyState, request: EventFeedRequest): Promise<FeedAnswer> {
     const { cursors, clock, polls, reader, follower } = this.#ports;
     follower.applied.noteReader();
-    const opened = request.cursor === null ? null : cursors.open(request.cursor, caller);
+    const { cursor: text } = request;
+    const opened = text === null ? null : await cursors.openMet(text, caller, follower);
     if (opened === 'malformed' || opened === 'expired') return opened;
     if (opened !== null && opened.events === null) return 'malformed';
     const begin = (): Promise<EventsCursor> | EventsCursor =>

@@ -109,7 +109,7 @@ export class Streams {
   ): Promise<StreamCursor | 'malformed' | 'expired'> {
     const { cursors, fleet, follower, reader } = this.#ports;
     const { applied } = follower;
-    const opened = cursor === null ? null : cursors.open(cursor, caller);
+    const opened = cursor === null ? null : await cursors.openMet(cursor, caller, follower);
     if (opened === 'malformed' || opened === 'expired') return opened;
     const fresh = withSnapshot || opened !== null ? firstRead(applied.followed) : readUpTo(applied.followed);
     const devices = wanted.devices ? (opened?.devices ?? fresh) : null;
@@ -117,7 +117,7 @@ export class Streams {
     // An answer is never older than its cursor.
     const isCaughtUp = () => isWithin({ devices, events }, applied.followed);
     if (!isCaughtUp()) await follower.catchUp();
-    if (cursor !== null && cursors.open(cursor, caller) === 'expired') return 'expired';
+    if (cursor !== null && typeof cursors.open(cursor, caller) === 'string') return 'expired';
     if (!isCaughtUp() && applied.isComplete && opened !== null) return 'expired';
     if (devices !== null && !devices.seen.sees(fleet.removalHorizonXid(caller.worldIds))) return 'expired';
     return { devices, events };

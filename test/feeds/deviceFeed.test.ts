@@ -204,3 +204,35 @@ async function rest(memory: MemoryFeed, { meta }: Page, limit: number): Promise<
   }
   return pages;
 }
+
+describe('a cursor that was made under a start of the server', () => {
+  test('that this pod has not met yet is followed once the server was asked', async () => {
+    const [here, there] = [new MemoryFeed(3), new MemoryFeed(3)];
+    const before = await here.cursor(ATTACKER);
+    there.meetStart(2);
+    const cursor = await there.cursor(ATTACKER);
+    let asked = 0;
+    here.whenAsked = () => {
+      asked++;
+      here.meetStart(2);
+      here.edit([2]);
+    };
+    const page = await here.page(ATTACKER, { cursor, limit: 10 });
+    assert.deepEqual(
+      page.data.map(({ imei }) => imei),
+      ['350000000000002'],
+    );
+    assert.equal(asked, 1);
+    assert.deepEqual((await here.page(ATTACKER, { cursor: before, limit: 10 })).data.length, 1);
+    assert.equal(asked, 1, 'an earlier start is known');
+    for (const memory of [here, there]) memory.close();
+  });
+
+  test('that the server does not know has expired', async () => {
+    const [here, there] = [new MemoryFeed(3), new MemoryFeed(3)];
+    there.meetStart(2);
+    const cursor = await there.cursor(ATTACKER);
+    await assert.rejects(here.page(ATTACKER, { cursor, limit: 10 }), /expired/);
+    for (const memory of [here, there]) memory.close();
+  });
+});

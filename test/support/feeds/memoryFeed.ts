@@ -50,7 +50,8 @@ export class MemoryFeed {
     this.unread = counted;
     this.#counted = counted;
     this.#polls = testPolls(this.turns, this.fleet.watch, this.#applied, counted);
-    const follower: LogFollower = { applied: this.#applied, catchUp: () => Promise.resolve() };
+    const catchUp = () => Promise.resolve(this.whenAsked());
+    const follower: LogFollower = { applied: this.#applied, catchUp };
     const clock = () => NOW_MS;
     const cursors = new Cursors(createSecretKey(Buffer.alloc(32)), this.#applied, clock);
     const { polls } = this.#polls;
@@ -58,6 +59,16 @@ export class MemoryFeed {
     const texts = new ItemTexts();
     const ports = { fleet, follower, cursors, polls, unread, texts, turns, clock };
     this.feed = new DeviceFeed(ports as unknown as FeedPorts);
+  }
+
+  /** What following the change log brings. */
+  whenAsked = (): void => undefined;
+
+  /** The server was stopped and started with all that it had. */
+  meetStart(start: number): void {
+    const before = { start: this.#applied.server.start, walBytes: 0, nextXid: 0 };
+    this.#applied.starts = new ServerStarts([before, { start, walBytes: 1_000, nextXid: 1_000 }]);
+    this.#follow(this.#applied.followed.xmax + 1, start);
   }
 
   /** How often a page with devices was made. */
@@ -70,8 +81,8 @@ export class MemoryFeed {
     this.#follow(this.#applied.followed.xmax + 1);
   }
 
-  #follow(xmax: number): void {
-    const server = { history: '1/1/1', lineage: 'a', start: 1, walBytes: 0, xmax: 0 };
+  #follow(xmax: number, start = this.#applied.server.start || 1): void {
+    const server = { history: '1/1/1', lineage: 'a', start, walBytes: 0, xmax: 0 };
     this.#applied.advance({ seen: new Snapshot(xmax, xmax, []), server });
   }
 
