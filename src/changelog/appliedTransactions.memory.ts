@@ -139,6 +139,8 @@ export type OwnTransactions = ReadonlyMap<number, ReadonlySet<number>>;
 /** How a change came into memory: through the change log, or with a commit of this pod. */
 export type AppliedBy = 'log' | 'own commit';
 
+/** Own transactions that are known before they are followed; a second of them at full load is a few hundred. */
+export const OWN_MAX = 10_000;
 /** A reader of feeds is expected again within this time. */
 const READER_MS = 60_000;
 const NOTHING = new Snapshot(0, 0, []);
@@ -212,10 +214,13 @@ export class AppliedTransactions {
     for (const xid of this.#own.keys()) if (this.#followed.sees(xid)) this.#own.delete(xid);
   }
 
-  /** Must be called when memory holds all position updates, of devices of these worlds, of a transaction of this pod. */
+  /**
+   * Must be called when memory holds all position updates, of devices of these worlds, of a transaction of this pod. While
+   * the log cannot be read they pile up: readers get those beyond `OWN_MAX` when they are followed, as on other pods.
+   */
   addOwn(xid: number, worldIds: ReadonlySet<number>): void {
     if (this.#followed.sees(xid)) return;
-    this.#own.set(xid, worldIds);
+    if (this.#own.size < OWN_MAX) this.#own.set(xid, worldIds);
     this.announce('own commit');
   }
 
