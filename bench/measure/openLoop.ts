@@ -91,7 +91,7 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
   };
   go();
   return () => {
-    endMs = performance.now();
+    endMs = sent === 0 ? dueMs : performance.now(); // at least one call
     setTimeout(() => finish(new Error('a call has no answer')), ANSWER_LIMIT_MS).unref();
     return done.promise;
   };
