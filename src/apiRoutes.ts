@@ -92,7 +92,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
     areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
     deviceChangesRoute(ports),
-    ...deviceRoutes(ports.fleet),
+    ...deviceRoutes({ ...ports, bulkCalls, atOnce }),
     historyRoute(ports),
     historyExportRoute(ports),
     historySummaryRoute(ports),

@@ -339,10 +339,18 @@ const MOVING_FOR_MS = 10 * MINUTE_MS;
  *   else                                   offline
  */
 export function statusOf(position: StatusFacts | null, nowMs: number): DeviceStatus {
-  if (position === null) return 'unknown';
-  const ageMs = nowMs - position.recordedAtMs;
-  if (position.speedKmh < MOVING_FROM_KMH) return ageMs <= PARKED_FOR_MS ? 'parked' : 'offline';
-  return ageMs <= MOVING_FOR_MS ? 'moving' : 'offline';
+  return position === null ? 'unknown' : statusAt(position.recordedAtMs, position.speedKmh, nowMs);
+}
+
+/** The same of a device whose newest point has this time and speed. */
+export function statusAt(recordedAtMs: number, speedKmh: number, nowMs: number): DeviceStatus {
+  if (nowMs > onlineUntilMs(recordedAtMs, speedKmh)) return 'offline';
+  return speedKmh < MOVING_FROM_KMH ? 'parked' : 'moving';
+}
+
+/** The last moment at which such a device is not offline. */
+export function onlineUntilMs(recordedAtMs: number, speedKmh: number): number {
+  return recordedAtMs + (speedKmh < MOVING_FROM_KMH ? PARKED_FOR_MS : MOVING_FOR_MS);
 }
 
 function listJson(texts: readonly string[]): string {

@@ -242,6 +242,18 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     return Number.isNaN(recordedAtMs) ? null : { recordedAtMs, speedKmh: this.#rows.double(row, SPEED) };
   }
 
+  speedKmh(row: number): number {
+    return this.#rows.double(row, SPEED);
+  }
+
+  groups(row: number): readonly string[] {
+    return this.#groups.value(this.#rows.int(row, GROUPS));
+  }
+
+  names(row: number): string {
+    return this.#names.text(this.#rows.int(row, NAMES));
+  }
+
   keyHead(row: number, field: number): number {
     return this.#rows.double(row, field);
   }

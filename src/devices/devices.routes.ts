@@ -1,10 +1,12 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import type { BulkCalls } from '../http/bulkCalls.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { answered, bodyOf } from '../http/openapi/operation.ts';
-import { envelope, page, ref } from '../http/openapi/schema.ts';
+import { envelope, integer, list, PAGINATION, ref, shapeOf } from '../http/openapi/schema.ts';
 import { LIST_LIMIT, OFFSET, offsetOf, readLimit } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
+import type { AtOnce } from '../lib/workTurns.ts';
 import type { Device } from './device.ts';
 import { DeviceTexts, deviceJson, latestLocationJson } from './device.ts';
 import {
@@ -15,6 +17,13 @@ import {
   ONE_DEVICE,
 } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
+import {
+  type DeviceFilter,
+  FILTER_ERRORS,
+  FILTERS_AND_SEARCH,
+  readFilterAndSearch,
+  SEARCH_ERROR,
+} from './living/deviceFilter.ts';
 
 const EXAMPLE_JSON = deviceJson(EXAMPLE_VAN, EXAMPLE_NOW_MS);
 const SILENT_JSON = deviceJson(EXAMPLE_SILENT_DEVICE, EXAMPLE_NOW_MS);
@@ -23,13 +32,30 @@ const LIST_DEVICES: Operation = {
   id: 'listDevices',
   tag: 'Devices',
   summary: 'List devices',
-  description: 'Every device that the key can see, by IMEI.',
-  parameters: [LIST_LIMIT, OFFSET],
+  description:
+    'Every device that the key can see, or those that pass all filters, by IMEI. `limit`, `offset` and `count` are of these.',
+  parameters: [LIST_LIMIT, OFFSET, ...FILTERS_AND_SEARCH],
   answers: [
-    answered(200, 'A page of devices.', page(ref('Device')), {
-      devices: bodyOf(pageAnswer(`[${EXAMPLE_JSON},${SILENT_JSON}]`, 50, 0, 2)),
-    }),
+    answered(
+      200,
+      'A page of devices.',
+      envelope(
+        list(ref('Device')),
+        shapeOf<{ pagination: object; total?: number }>(
+          {
+            pagination: PAGINATION,
+            total: integer('How many devices pass the filters. Only there with a filter.', { minimum: 0 }),
+          },
+          { optional: ['total'] },
+        ),
+      ),
+      {
+        devices: bodyOf(jsonAnswer(`[${EXAMPLE_JSON},${SILENT_JSON}]`, pageMeta(50, 0, 2))),
+        'status=moving': bodyOf(jsonAnswer(`[${EXAMPLE_JSON}]`, pageMeta(50, 0, 1, 1))),
+      },
+    ),
   ],
+  errors: [...FILTER_ERRORS, SEARCH_ERROR, 'TOO_COMPLEX'],
 };
 
 const GET_DEVICE: Operation = {
@@ -60,8 +86,16 @@ const GET_LOCATION: Operation = {
 /** With every one in use about 60 MB. */
 const TEXT_SLOTS = 2 ** 17;
 
+export interface DevicePorts {
+  readonly fleet: Fleet;
+  readonly bulkCalls: BulkCalls;
+  /** By account. */
+  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
+}
+
 /** Device list, detail and latest location: answered from memory. */
-export function deviceRoutes(fleet: Fleet): Route[] {
+export function deviceRoutes(ports: DevicePorts): Route[] {
+  const { fleet } = ports;
   const texts = new DeviceTexts(deviceJson, TEXT_SLOTS);
   return [
     {
@@ -71,7 +105,7 @@ export function deviceRoutes(fleet: Fleet): Route[] {
       versions: BOTH_VERSIONS,
       isFromMemory: true,
       describe: LIST_DEVICES,
-      handle: (call) => list(fleet, texts, call),
+      handle: (call) => listDevices(ports, texts, call),
     },
     {
       method: 'GET',
@@ -94,17 +128,43 @@ export function deviceRoutes(fleet: Fleet): Route[] {
   ];
 }
 
-function list(fleet: Fleet, texts: DeviceTexts, { caller, query, nowMs }: Call) {
+function listDevices(ports: DevicePorts, texts: DeviceTexts, call: Call): Answer | Promise<Answer> {
+  const { caller, query, nowMs } = call;
+  const filter = readFilterAndSearch(query);
+  if (!filter.ok) return filter.error;
+  if (filter.value !== null) return listFiltered(ports, texts, call, filter.value);
   const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
-  const devices = fleet.page(caller.worldIds, offset, limit);
+  const devices = ports.fleet.page(caller.worldIds, offset, limit);
   let data = '';
   for (const device of devices) data += (data === '' ? '[' : ',') + texts.text(device, nowMs);
-  return pageAnswer(data === '' ? '[]' : `${data}]`, limit, offset, devices.length);
+  return jsonAnswer(data === '' ? '[]' : `${data}]`, pageMeta(limit, offset, devices.length));
 }
 
-function pageAnswer(dataJson: string, limit: number, offset: number, count: number) {
-  return jsonAnswer(dataJson, `{"pagination":{"limit":${limit},"offset":${offset},"count":${count}}}`);
+function listFiltered(
+  { fleet, bulkCalls, atOnce }: DevicePorts,
+  texts: DeviceTexts,
+  { caller, query, nowMs }: Call,
+  filter: DeviceFilter,
+): Answer | Promise<Answer> {
+  const { accountId, worldIds } = caller;
+  const page = { offset: offsetOf(query), limit: readLimit(query, LIST_LIMIT) };
+  const listed: string[] = [];
+  const show = (device: Device) => listed.push(texts.text(device, nowMs));
+  const steps = fleet.living.list(worldIds, filter, nowMs, page, show);
+  const answer = (total: number): Answer =>
+    jsonAnswer(`[${listed.join(',')}]`, pageMeta(page.limit, page.offset, listed.length, total));
+  // Of most fleets the first step is the only one.
+  const goOn = (step: IteratorResult<undefined, number>): Answer | Promise<Answer> =>
+    step.done === true ? answer(step.value) : bulkCalls.run(accountId, () => steps).then(answer);
+  const first = atOnce.run(accountId, () => steps.next());
+  return first instanceof Promise ? first.then(goOn) : goOn(first);
+}
+
+/** `total`: how many there are on all pages; null: not counted. */
+function pageMeta(limit: number, offset: number, count: number, total: number | null = null): string {
+  const pagination = `"pagination":{"limit":${limit},"offset":${offset},"count":${count}}`;
+  return total === null ? `{${pagination}}` : `{${pagination},"total":${total}}`;
 }
 
 function found(fleet: Fleet, { caller, params }: Call, show: (device: Device) => Answer): Answer {

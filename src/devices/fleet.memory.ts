@@ -12,6 +12,7 @@ import {
 } from './device.ts';
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
 import { FleetReload } from './fleetReload.memory.ts';
+import { LivingFleet } from './living/livingFleet.memory.ts';
 import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { type PackedStays, stayCount } from './stays/packedStays.ts';
@@ -37,6 +38,8 @@ export class Fleet {
   readonly #worlds = new Map<number, World>();
   /** Rows that are in no index yet, by world. */
   readonly #loaded = new Map<number, number[]>();
+  /** Questions about all of its devices. */
+  readonly living = new LivingFleet(this.#columns, this.#worlds);
   /** In which worlds something is new. */
   readonly watch = new WorldWatch();
   /** Counts of the stays of its devices. */

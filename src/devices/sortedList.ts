@@ -118,6 +118,18 @@ export class SortedList<T, K> implements Ranked<T, K> {
     return out;
   }
 
+  /** Up to `limit` values whose keys are not below `key`. Does not look at those before, unlike `slice` at a rank. */
+  from(key: K, limit: number): T[] {
+    const first = this.#blockFor(key);
+    const out: T[] = [];
+    for (let b = first; b < this.#blocks.length && out.length < limit; b++) {
+      const block = this.#blocks[b] as T[];
+      const from = b === first ? this.#lowerBound(block, key) : 0;
+      for (let i = from; i < block.length && out.length < limit; i++) out.push(block[i] as T);
+    }
+    return out;
+  }
+
   /** The last block whose first key is not above `key`. */
   #blockFor(key: K): number {
     let low = 0;

@@ -103,7 +103,7 @@ export const ID: Schema = integer(undefined, {
   maximum: Number.MAX_SAFE_INTEGER,
 });
 
-const PAGINATION: Schema = shapeOf<{ limit: number; offset: number; count: number }>({
+export const PAGINATION: Schema = shapeOf<{ limit: number; offset: number; count: number }>({
   limit: integer('As it was used.', { minimum: 1 }),
   offset: integer('As it was used.', { minimum: 0 }),
   count: integer('How many items are on this page.', { minimum: 0 }),

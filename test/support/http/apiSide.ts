@@ -11,6 +11,7 @@ import { deviceRoutes } from '../../../src/devices/devices.routes.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../../src/devices/nearest.routes.ts';
 import type { StreamedBody } from '../../../src/http/answer.ts';
+import { BulkCalls } from '../../../src/http/bulkCalls.ts';
 import { apiListener } from '../../../src/http/dispatcher.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
@@ -186,7 +187,7 @@ export async function serveSide(
       authorizer: { authorize } as Pick<Authorizer, 'authorize'> as Authorizer,
       routes: [
         nearest,
-        ...deviceRoutes(fleet),
+        ...deviceRoutes({ fleet, bulkCalls: new BulkCalls(turns), atOnce }),
         ...areaReadRoutes({ areas, turns, atOnce }),
         broken('/asked', asked),
         broken('/throws', () => {

@@ -1,0 +1,132 @@
+import { type Answer, errorAnswer } from '../../http/answer.ts';
+import {
+  isBlank,
+  listParameter,
+  optionalParameter,
+  type Parameter,
+  parseDecimal,
+  type Query,
+} from '../../http/parameters.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { DEVICE_STATUSES, type DeviceStatus } from '../device.ts';
+
+/** Which devices are asked for. A device passes when it passes every part. */
+export interface DeviceFilter {
+  /** Those of these statuses; null: of any. */
+  readonly statuses: ReadonlySet<DeviceStatus> | null;
+  /** Those that belong to at least one of these groups; null: whatever their groups. */
+  readonly groups: ReadonlySet<string> | null;
+  /** Those whose newest point is at most this old; Infinity: also those without one. */
+  readonly maxAgeMs: number;
+  /** Those whose name or plate has this part, or whose IMEI begins with it (see foldedText); null: all. */
+  readonly search: string | null;
+}
+
+const GROUPS_MAX = 20;
+const AGE_MAX_SECONDS = 31_536_000;
+const SEARCH_MAX_CHARS = 100;
+
+const STATUS = listParameter(
+  'status',
+  DEVICE_STATUSES,
+  'Only devices of these statuses, separated by commas. Statuses are those of the moment of the call.',
+);
+
+const GROUP = {
+  ...optionalParameter(
+    'group',
+    `Only devices that belong to at least one of these groups, separated by commas: at most ${GROUPS_MAX}. Names are compared as they are written.`,
+    { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: GROUPS_MAX },
+  ),
+  explode: false,
+  errorMessage: `group must be 1 to ${GROUPS_MAX} names of groups, separated by commas`,
+} as const;
+
+const MAX_AGE = {
+  ...optionalParameter(
+    'max_age_seconds',
+    'Only devices whose newest point is at most this old, by its GPS time and the clock of the service. A fraction is cut.',
+    { type: 'integer', minimum: 1, maximum: AGE_MAX_SECONDS },
+  ),
+  errorMessage: `max_age_seconds must be a number from 1 to ${AGE_MAX_SECONDS}`,
+} as const;
+
+const SEARCH = {
+  ...optionalParameter(
+    'q',
+    'Only devices with this part in their name or plate, or at the beginning of their IMEI. Letters match in either case.',
+    { type: 'string', minLength: 1, maxLength: SEARCH_MAX_CHARS },
+  ),
+  errorMessage: `q must have 1 to ${SEARCH_MAX_CHARS} characters`,
+} as const;
+
+/** The parameters of every route that filters devices. */
+export const FILTERS: readonly Parameter[] = [STATUS, GROUP, MAX_AGE];
+export const FILTERS_AND_SEARCH: readonly Parameter[] = [...FILTERS, SEARCH];
+
+/** What is answered to a filter that cannot be read. */
+export const FILTER_ERRORS = [STATUS, GROUP, MAX_AGE].map(
+  ({ errorMessage }) => ['BAD_REQUEST', errorMessage] as const,
+);
+export const SEARCH_ERROR = ['BAD_REQUEST', SEARCH.errorMessage] as const;
+
+/** The filter that a query asks for, null without one; or the 400 that says what is wrong. Blank parameters are none. */
+export function readFilter(query: Query): Result<DeviceFilter | null, Answer> {
+  const { status, group, max_age_seconds: maxAge } = query;
+  if (status === undefined && group === undefined && maxAge === undefined) return NO_FILTER;
+  return filterOf(
+    wordsOf(status),
+    wordsOf(group),
+    maxAge === undefined || isBlank(maxAge) ? null : (parseDecimal(maxAge) ?? Number.NaN),
+  );
+}
+
+/** The same with `q`. */
+export function readFilterAndSearch(query: Query): Result<DeviceFilter | null, Answer> {
+  const filter = readFilter(query);
+  const { q } = query;
+  if (!filter.ok || q === undefined || isBlank(q)) return filter;
+  if ([...q].length > SEARCH_MAX_CHARS) return fail(errorAnswer(...SEARCH_ERROR));
+  return ok({ ...(filter.value ?? EVERY_DEVICE), search: foldedText(q) });
+}
+
+const NO_FILTER: Result<DeviceFilter | null, Answer> = ok(null);
+const EVERY_DEVICE: DeviceFilter = {
+  statuses: null,
+  groups: null,
+  maxAgeMs: Number.POSITIVE_INFINITY,
+  search: null,
+};
+
+function wordsOf(sent: string | undefined): readonly string[] | null {
+  return sent === undefined || isBlank(sent) ? null : sent.split(',').map((word) => word.trim());
+}
+
+function filterOf(
+  statusWords: readonly string[] | null,
+  groupNames: readonly string[] | null,
+  maxAgeSeconds: number | null,
+): Result<DeviceFilter | null, Answer> {
+  const statuses = statusWords?.map((word) => DEVICE_STATUSES.find((status) => status === word)) ?? null;
+  if (statuses !== null && (statuses.length === 0 || !statuses.every((status) => status !== undefined)))
+    return fail(errorAnswer('BAD_REQUEST', STATUS.errorMessage));
+  const areGroups =
+    groupNames === null ||
+    (groupNames.length >= 1 && groupNames.length <= GROUPS_MAX && !groupNames.some(isBlank));
+  if (!areGroups) return fail(errorAnswer('BAD_REQUEST', GROUP.errorMessage));
+  const age = maxAgeSeconds === null ? null : Math.trunc(maxAgeSeconds);
+  if (age !== null && !(age >= 1 && age <= AGE_MAX_SECONDS))
+    return fail(errorAnswer('BAD_REQUEST', MAX_AGE.errorMessage));
+  if (statuses === null && groupNames === null && age === null) return NO_FILTER;
+  return ok({
+    statuses: statuses === null ? null : new Set(statuses),
+    groups: groupNames === null ? null : new Set(groupNames),
+    maxAgeMs: age === null ? Number.POSITIVE_INFINITY : age * 1_000,
+    search: null,
+  });
+}
+
+/** A text in which letters of either case are the same; both forms of the Greek sigma, too. */
+export function foldedText(plain: string): string {
+  return plain.toLowerCase().replaceAll('ς', 'σ');
+}

@@ -1,0 +1,59 @@
+import { readNames, statusAt } from '../device.ts';
+import type { DeviceColumns } from '../deviceColumns.memory.ts';
+import { type DeviceFilter, foldedText } from './deviceFilter.ts';
+
+/** Lists of groups whose answers are kept: most devices have one of a few. */
+const KNOWN_GROUPS_MAX = 4_096;
+
+/** A filter as of one moment, asked of devices in memory by their rows. */
+export class RowFilter {
+  readonly filter: DeviceFilter;
+  readonly nowMs: number;
+  readonly #columns: DeviceColumns;
+  readonly #asksTime: boolean;
+  /** Whether devices with these groups pass. Memory has each list of groups once. */
+  readonly #knownGroups = new Map<readonly string[], boolean>();
+
+  constructor(columns: DeviceColumns, filter: DeviceFilter, nowMs: number) {
+    this.#columns = columns;
+    this.filter = filter;
+    this.nowMs = nowMs;
+    this.#asksTime = filter.statuses !== null || filter.maxAgeMs !== Number.POSITIVE_INFINITY;
+  }
+
+  passes(row: number): boolean {
+    const { groups, search } = this.filter;
+    return (
+      (!this.#asksTime || this.#passesTime(row)) &&
+      (groups === null || this.#passesGroups(groups, this.#columns.groups(row))) &&
+      (search === null || this.#passesSearch(search, row))
+    );
+  }
+
+  #passesTime(row: number): boolean {
+    const { statuses, maxAgeMs } = this.filter;
+    const recordedAtMs = this.#columns.recordedAtMs(row);
+    if (Number.isNaN(recordedAtMs))
+      return maxAgeMs === Number.POSITIVE_INFINITY && (statuses === null || statuses.has('unknown'));
+    if (this.nowMs - recordedAtMs > maxAgeMs) return false;
+    return statuses === null || statuses.has(statusAt(recordedAtMs, this.#columns.speedKmh(row), this.nowMs));
+  }
+
+  #passesGroups(wanted: ReadonlySet<string>, groups: readonly string[]): boolean {
+    const known = this.#knownGroups.get(groups);
+    if (known !== undefined) return known;
+    const passes = groups.some((group) => wanted.has(group));
+    if (this.#knownGroups.size === KNOWN_GROUPS_MAX) this.#knownGroups.clear();
+    this.#knownGroups.set(groups, passes);
+    return passes;
+  }
+
+  #passesSearch(search: string, row: number): boolean {
+    const { imei, name, plate } = readNames(this.#columns.names(row));
+    return (
+      imei.startsWith(search) ||
+      (name !== null && foldedText(name).includes(search)) ||
+      (plate !== null && foldedText(plate).includes(search))
+    );
+  }
+}
