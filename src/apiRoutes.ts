@@ -36,6 +36,7 @@ import { ItemTexts, UnreadAnswers } from './feeds/pages.ts';
 import { EventReader } from './feeds/readEvents.ts';
 import { streamRoute } from './feeds/stream.routes.ts';
 import { Streams } from './feeds/streams.ts';
+import { newRunningExports } from './history/exportFile.ts';
 import { HISTORY_SCHEMAS, historyRoute } from './history/history.routes.ts';
 import { historyExportRoute } from './history/historyExport.routes.ts';
 import { historySummaryRoute, SUMMARY_SCHEMAS } from './history/historySummary.routes.ts';
@@ -82,6 +83,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   teardown.add(() => overlaps.close());
   const bulkCalls = new BulkCalls(ports.turns);
   const atOnce = new AtOnce(ports.turns);
+  const exports = newRunningExports();
   const offered = [
     nearestRoute({ ...ports, atOnce }),
     nearestBatchRoute({ ...ports, bulkCalls }),
@@ -94,7 +96,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     deviceChangesRoute(ports),
     ...deviceRoutes({ ...ports, bulkCalls, atOnce }),
     historyRoute(ports),
-    historyExportRoute(ports),
+    historyExportRoute({ ...ports, exports }),
     historySummaryRoute(ports),
     presenceRoute(ports),
     commandsRoute(ports),

@@ -6,48 +6,38 @@ import type { Operation } from '../http/openapi/operation.ts';
 import { text } from '../http/openapi/schema.ts';
 import { choiceParameter, FROM, parameterError, readChoice, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
-import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { MINUTE_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { PointColumns } from './codec/pointColumns.ts';
-import { EXPORT_FORMATS, EXPORT_TYPES, encoderOf, type HistoryEncoder } from './exportFormats.ts';
+import { EXPORTS_PER_ACCOUNT, exportBody, type HistoryEncoder, type RunningExports } from './exportFile.ts';
+import { EXPORT_FORMATS, EXPORT_TYPES, encoderOf, fileHeaders } from './exportFormats.ts';
 import type { TimeWindow } from './packedPoints.sql.ts';
 import { DeviceGone, pointPages } from './points.sql.ts';
 import { type HistoryReader, readHistoryCall } from './readHistoryCall.ts';
 
 const EXPORT_FORMAT = choiceParameter('format', EXPORT_FORMATS, 'The kind of file.', 'ndjson');
 
-/** The exports that one account may read from a pod at a time. */
-const EXPORTS_PER_ACCOUNT = 2;
-/** The exports of all accounts. Each takes one or two megabytes while its reader is slow. */
-const EXPORTS = 64;
-const TOO_MANY_EXPORTS = `${EXPORTS_PER_ACCOUNT} exports of this account are being read already; read one of them to its end first`;
-/** How long a reader may take for what was sent: at most two megabytes. */
-const STALL_LIMIT_MS = MINUTE_MS;
-
 interface HistoryExportPorts {
   readonly fleet: Fleet;
   readonly reads: (accountId: number) => Sql;
   /** By account. */
   readonly turns: WorkTurns<string | number>;
+  readonly exports: RunningExports;
 }
 
 /** All points of a device in a time, as a file that is made while it is read. */
 export function historyExportRoute(ports: HistoryExportPorts): Route {
-  const limits = { running: EXPORTS, runningPerKey: EXPORTS_PER_ACCOUNT, waiting: 0, waitingPerKey: 0 };
-  const running = new FairSemaphore<number>(limits);
   return {
     method: 'GET',
     path: '/devices/:imei/history/export',
     scopes: scopeMask('read_history'),
     versions: ['v3'],
     describe: EXPORT_HISTORY,
-    handle: (call) => exported(ports, running, call),
+    handle: (call) => exported(ports, call),
   };
 }
 
-function exported(ports: HistoryExportPorts, running: FairSemaphore<number>, call: Call): Answer {
+function exported(ports: HistoryExportPorts, call: Call): Answer {
   const { caller } = call;
   const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
@@ -57,15 +47,10 @@ function exported(ports: HistoryExportPorts, running: FairSemaphore<number>, cal
   const device = ports.fleet.device(caller.worldIds, imei);
   if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const { id, name } = device.fields;
-  const type = EXPORT_TYPES[format];
   return {
     status: 200,
-    body: exportBody(ports, running, caller, id, window, () => encoderOf(format, { imei, name })),
-    headers: {
-      'Content-Type': format === 'csv' ? `${type}; charset=utf-8; header=present` : type,
-      'Content-Disposition': `attachment; filename="${imei}.${format}"`,
-      'Cache-Control': 'no-store',
-    },
+    body: fileBody(ports, caller, { id, imei }, window, () => encoderOf(format, name ?? imei)),
+    headers: fileHeaders(format, imei),
   };
 }
 
@@ -73,53 +58,38 @@ function exported(ports: HistoryExportPorts, running: FairSemaphore<number>, cal
  * The file of an export. Begins when its first page is there, so what fails before has a status of its own. It holds no
  * connection between two pages, however slow its reader is.
  */
-function exportBody(
-  { reads, turns }: HistoryExportPorts,
-  running: FairSemaphore<number>,
+function fileBody(
+  { reads, turns, exports }: HistoryExportPorts,
   { accountId, worldIds }: HistoryReader,
-  deviceId: number,
+  { id, imei }: { readonly id: number; readonly imei: string },
   window: TimeWindow,
   newEncoder: () => HistoryEncoder,
 ): StreamedBody {
-  const pages = pointPages(reads(accountId), worldIds, deviceId, window);
+  const pages = pointPages(reads(accountId), worldIds, id, window);
   let encoder: HistoryEncoder | null = null;
   let page: PointColumns | null = null;
   let isFirst = true;
-  const readPage = async (): Promise<void> => {
-    const { value, done } = await pages.next();
-    page = done === true ? null : value;
+  const readPage = async (whenGone: () => Error): Promise<void> => {
+    try {
+      const { value, done } = await pages.next();
+      page = done === true ? null : value;
+    } catch (error) {
+      throw error instanceof DeviceGone ? whenGone() : error;
+    }
   };
-  return {
-    bytes: null,
-    stallLimitMs: STALL_LIMIT_MS,
-    open: async () => {
-      if (running.countOf(accountId) >= EXPORTS_PER_ACCOUNT)
-        throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
-      await running.acquire(accountId);
-      try {
-        await readPage();
-        encoder = newEncoder();
-      } catch (error) {
-        running.release(accountId);
-        throw error instanceof DeviceGone ? new NotBegun(errorAnswer('DEVICE_NOT_FOUND')) : error;
-      }
+  return exportBody(exports, accountId, {
+    begin: async () => {
+      await readPage(() => new NotBegun(errorAnswer('DEVICE_NOT_FOUND')));
+      encoder = newEncoder();
     },
     next: async (take) => {
       if (encoder === null) return false;
-      if (!isFirst) {
-        await readPage().catch((error) => {
-          throw error instanceof DeviceGone ? new CutAnswer() : error;
-        });
-      }
+      if (!isFirst) await readPage(() => new CutAnswer());
       isFirst = false;
-      const steps = page === null ? encoder.finish(take) : encoder.encode(page, take);
-      await turns.run(accountId, steps);
+      await turns.run(accountId, page === null ? encoder.finish(take) : encoder.encode(imei, page, take));
       return page !== null;
     },
-    close: () => {
-      if (encoder !== null) running.release(accountId);
-    },
-  };
+  });
 }
 
 const { ndjson, ...OTHER_TYPES } = EXPORT_TYPES;

@@ -3,12 +3,14 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { zstdDecompressSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
-import { parquetMetadata } from 'hyparquet';
+import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { memoryPages, validateXML } from 'xmllint-wasm';
 import { type ExportFormat, encoderOf } from '../../src/history/exportFormats.ts';
-import { type ExportPoint, fileOf } from '../support/history/pages.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+import { type ExportPoint, fileOf, pageOf } from '../support/history/pages.ts';
 import { runs } from '../support/torture.ts';
 import { importTool, skipWithoutTools } from '../tools/tools.ts';
 
@@ -49,12 +51,8 @@ const ODD: ExportPoint = {
 };
 const PAGE = fc.integer({ min: 1, max: 41 });
 
-const file = (
-  format: ExportFormat,
-  points: readonly ExportPoint[],
-  pagePoints = 7,
-  name: string | null = null,
-) => fileOf(encoderOf(format, { imei: IMEI, name }), points, pagePoints);
+const file = (format: ExportFormat, points: readonly ExportPoint[], pagePoints = 7, trackName = '') =>
+  fileOf(encoderOf(format, trackName), [[IMEI, points]], pagePoints);
 const iso = (ms: number) => new Date(ms).toISOString();
 /** As JSON writes it: it knows no -0. */
 const plain = (value: number) => (Object.is(value, -0) ? 0 : value);
@@ -196,6 +194,39 @@ describe('an export as Parquet', () => {
         [616n, 9],
       ],
     );
+  });
+
+  test('of very many points has larger row groups, so that its end stays short', async () => {
+    const [parts, partPoints] = [67, 16_384];
+    const encoder = encoderOf('parquet', '');
+    const pieces: Buffer[] = [];
+    const take = (piece: Buffer) => void pieces.push(piece);
+    const points = Array.from(
+      { length: partPoints },
+      (_, n): ExportPoint => ({ ...ODD, recordedAtMs: START_MS + n, odometerKm: n % 2 === 0 ? null : n }),
+    );
+    const page = pageOf(points);
+    for (let n = 0; n < parts; n++) inOneGo(encoder.encode(`${350_000_000_000_000 + n}`, page, take));
+    inOneGo(encoder.finish(take));
+    const file = Uint8Array.from(Buffer.concat(pieces)).buffer;
+    const { row_groups } = parquetMetadata(file);
+    assert.deepEqual(
+      row_groups.map(({ num_rows }) => Number(num_rows) / partPoints),
+      [...new Array(64).fill(1), 2, 1],
+    );
+    const compressors = { ZSTD: (bytes: Uint8Array) => zstdDecompressSync(bytes) };
+    const rowStart = 65 * partPoints - 3;
+    const read = await parquetReadObjects({ file, compressors, rowStart, rowEnd: rowStart + 6 });
+    const expected = [-3, -2, -1, 0, 1, 2].map((n) => {
+      const point = points.at(n) as ExportPoint;
+      const { recorded_at, ...fields } = fieldsOf(point);
+      return {
+        ...fields,
+        imei: `${350_000_000_000_065 - Number(n < 0)}`,
+        recorded_at: new Date(recorded_at),
+      };
+    });
+    assert.deepEqual(read, expected);
   });
 
   test('opens in DuckDB, with the bits that were stored', {

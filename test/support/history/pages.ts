@@ -1,5 +1,5 @@
 import { emptyColumns, type PointColumns } from '../../../src/history/codec/pointColumns.ts';
-import type { HistoryEncoder } from '../../../src/history/exportFormats.ts';
+import type { HistoryEncoder } from '../../../src/history/exportFile.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 /** A point as the exports show it, times as epoch ms. */
@@ -24,12 +24,17 @@ export function pageOf(points: readonly ExportPoint[]): PointColumns {
   };
 }
 
+/** The points of a device. */
+export type ExportTrack = readonly [imei: string, points: readonly ExportPoint[]];
+
 /** The file that an encoder makes of these points, cut into pages. */
-export function fileOf(encoder: HistoryEncoder, points: readonly ExportPoint[], pagePoints: number): Buffer {
+export function fileOf(encoder: HistoryEncoder, tracks: readonly ExportTrack[], pagePoints: number): Buffer {
   const pieces: Buffer[] = [];
   const take = (piece: Buffer) => void pieces.push(piece);
-  for (let at = 0; at < points.length; at += pagePoints)
-    inOneGo(encoder.encode(pageOf(points.slice(at, at + pagePoints)), take));
+  for (const [imei, points] of tracks) {
+    for (let at = 0; at < points.length; at += pagePoints)
+      inOneGo(encoder.encode(imei, pageOf(points.slice(at, at + pagePoints)), take));
+  }
   inOneGo(encoder.finish(take));
   return Buffer.concat(pieces);
 }
