@@ -37,6 +37,7 @@ import { EventReader } from './feeds/readEvents.ts';
 import { streamRoute } from './feeds/stream.routes.ts';
 import { Streams } from './feeds/streams.ts';
 import { newRunningExports } from './history/exportFile.ts';
+import { fleetExportRoute } from './history/fleet/fleetExport.routes.ts';
 import { HISTORY_SCHEMAS, historyRoute } from './history/history.routes.ts';
 import { historyExportRoute } from './history/historyExport.routes.ts';
 import { historySummaryRoute, SUMMARY_SCHEMAS } from './history/historySummary.routes.ts';
@@ -97,6 +98,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     ...deviceRoutes({ ...ports, bulkCalls, atOnce }),
     historyRoute(ports),
     historyExportRoute({ ...ports, exports }),
+    fleetExportRoute({ ...ports, exports }),
     historySummaryRoute(ports),
     presenceRoute(ports),
     commandsRoute(ports),

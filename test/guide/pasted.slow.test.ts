@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parquetMetadata } from 'hyparquet';
 import { findFreePort } from '../support/ports.ts';
 import { makeProjectDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { skipWithoutTools } from '../tools/tools.ts';
@@ -41,11 +42,11 @@ async function startClone(t: TestContext) {
     assert.equal(await shell.ended, 0, `${name}:\n${shell.lines.join('\n')}`);
     return shell.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
   };
-  return { folder, open, run };
+  return { folder, ingest, open, run };
 }
 
 test('what the guide says to paste works, in its order', { skip }, async (t) => {
-  const { folder, open, run } = await startClone(t);
+  const { folder, ingest, open, run } = await startClone(t);
   const receiver = open('receive');
   await receiver.said(/^receiving at /);
   const service = open('serve');
@@ -106,6 +107,23 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
     assert.deepEqual([data.verdict, data.message], [documented.verdict, documented.message]);
     assert.deepEqual(shapeOf(data), shapeOf(documented));
     assert.deepEqual(shapeOf(data.visits[0]), shapeOf(documented.visits[0]));
+  });
+
+  await t.test('the points of the fleet become a file of Parquet for each day', async () => {
+    const secrets = JSON.parse(await readFile(join(folder, '.data', 'secrets.json'), 'utf8'));
+    const yesterdayMs = Date.now() - 86_400_000;
+    const point = { imei: IMEI, recorded_at: yesterdayMs, latitude: 41.5, longitude: 12.5 };
+    const sent = await fetch(`http://127.0.0.1:${ingest}/positions`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': secrets.ingest_token },
+      body: JSON.stringify(point),
+    });
+    assert.equal(sent.status, 200);
+    await run('fleet-parquet');
+    const day = new Date(yesterdayMs).toISOString().slice(0, 10);
+    const file = await readFile(join(folder, `${day}.parquet`));
+    const { num_rows } = parquetMetadata(Uint8Array.from(file).buffer);
+    assert.equal(num_rows, 1n);
   });
 
   await t.test(

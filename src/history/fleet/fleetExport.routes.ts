@@ -1,0 +1,117 @@
+import { scopeMask } from '../../access/scopes.ts';
+import type { Answer, StreamedBody } from '../../http/answer.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { text } from '../../http/openapi/schema.ts';
+import { choiceParameter, parameterError, readChoice } from '../../http/parameters.ts';
+import type { Call, Route } from '../../http/route.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import { EXPORTS_PER_ACCOUNT, exportBody, type RunningExports, type Take } from '../exportFile.ts';
+import { EXPORT_TYPES, type ExportFormat, encoderOf, fileHeaders } from '../exportFormats.ts';
+import type { TimeWindow } from '../packedPoints.sql.ts';
+import { PAGE_POINTS } from '../points.sql.ts';
+import type { HistoryReader } from '../readHistoryCall.ts';
+import { CHOICE_ERRORS, CHOICE_PARAMETERS, type DeviceChoice, readDeviceChoice } from './chosenDevices.ts';
+import { type DevicePage, type FleetPointPorts, fleetPoints } from './fleetPoints.ts';
+import { FLEET_WINDOW_ERRORS, FLEET_WINDOW_PARAMETERS, readFleetWindow } from './fleetWindow.ts';
+
+const FLEET_FORMATS = ['ndjson', 'csv', 'parquet'] as const satisfies readonly ExportFormat[];
+const FLEET_FORMAT = choiceParameter('format', FLEET_FORMATS, 'The kind of file.', 'ndjson');
+/** What the file is called, before its ending. */
+const FILE_NAME = 'history';
+
+interface FleetExportPorts extends FleetPointPorts {
+  readonly exports: RunningExports;
+}
+
+/** All points of all devices in a time, as a file that is made while it is read. */
+export function fleetExportRoute(ports: FleetExportPorts): Route {
+  return {
+    method: 'GET',
+    path: '/history/export',
+    scopes: scopeMask('read_history'),
+    versions: ['v3'],
+    describe: EXPORT_FLEET_HISTORY,
+    handle: (call) => exported(ports, call),
+  };
+}
+
+function exported(ports: FleetExportPorts, { query, caller, nowMs }: Call): Answer {
+  const format = readChoice(query, FLEET_FORMAT) ?? 'ndjson';
+  if (format === 'invalid') return parameterError(FLEET_FORMAT);
+  const choice = readDeviceChoice(query);
+  if (!choice.ok) return choice.error;
+  const window = readFleetWindow(query, caller, nowMs);
+  if (!window.ok) return window.error;
+  return {
+    status: 200,
+    body: fileBody(ports, caller, choice.value, window.value, format),
+    headers: fileHeaders(format, FILE_NAME),
+  };
+}
+
+/** The file. Begins when the first points are there, so what fails before has a status of its own. */
+function fileBody(
+  ports: FleetExportPorts,
+  reader: HistoryReader,
+  choice: DeviceChoice,
+  window: TimeWindow,
+  format: ExportFormat,
+): StreamedBody {
+  const { turns, exports } = ports;
+  const { accountId } = reader;
+  const encoder = encoderOf(format, FILE_NAME);
+  const parts = fleetPoints(ports, reader, choice, window);
+  let pages: Iterator<DevicePage, void, undefined> | null = null;
+  /** The page that is encoded next; null: `pages` has no more. */
+  let next: DevicePage | null = null;
+  const readPart = async (): Promise<void> => {
+    const { value } = await parts.next();
+    pages = value ?? null;
+    next = pages?.next().value ?? null;
+  };
+
+  /** Encodes about a page of points, of however many devices. */
+  function* encodePiece(take: Take): Steps<void> {
+    for (let points = 0; next !== null && points < PAGE_POINTS; ) {
+      const { imei, page }: DevicePage = next;
+      yield* encoder.encode(imei, page, take);
+      points += page.count;
+      next = pages?.next().value ?? null;
+      yield;
+    }
+  }
+
+  return exportBody(exports, accountId, {
+    begin: readPart,
+    next: async (take) => {
+      if (pages === null) {
+        await turns.run(accountId, encoder.finish(take));
+        return false;
+      }
+      await turns.run(accountId, encodePiece(take));
+      if (next === null) await readPart();
+      return true;
+    },
+    end: () => void parts.return(),
+  });
+}
+
+const { ndjson, csv, parquet } = EXPORT_TYPES;
+
+const EXPORT_FLEET_HISTORY: Operation = {
+  id: 'exportFleetHistory',
+  tag: 'Devices',
+  summary: 'Read all points of many devices in a time as a file',
+  description: `By IMEI, then oldest first: of each device the points that its own export has, in one file that is made while it is read. A file that ends early is not whole: its connection is cut. Who takes less than two megabytes a minute is cut off. A device that is deleted or leaves what the key sees meanwhile ends there. An account has ${EXPORTS_PER_ACCOUNT} exports at a time on a pod, of one device or of many; the next is ${'`'}429${'`'}. What lies further back than the plan of the account retains is left out.`,
+  parameters: [FLEET_FORMAT, ...FLEET_WINDOW_PARAMETERS, ...CHOICE_PARAMETERS],
+  answers: [
+    {
+      status: 200,
+      description: 'The file.',
+      contentType: ndjson,
+      fileTypes: [csv, parquet],
+      schema: text(undefined, { format: 'binary' }),
+    },
+  ],
+  errors: [['BAD_REQUEST', FLEET_FORMAT.errorMessage], ...CHOICE_ERRORS, ...FLEET_WINDOW_ERRORS],
+};
