@@ -94,6 +94,15 @@ async function countOf(sql: Sql, webhookId: number, status: string): Promise<num
 
 const ALL = { status: ['failed', 'exhausted'] };
 
+/** On a slow machine a call may run out of time; the next one goes on where it was. */
+async function replayAll(api: WebhookApi, id: number): Promise<void> {
+  for (;;) {
+    const { status, text } = await api.call('POST', `/${id}/replay`, ALL);
+    if (status === 202) return;
+    assert.equal(status, 503, text);
+  }
+}
+
 test('a bulk replay', async (t) => {
   const scene = await startScene(t);
   const { sql } = scene;
@@ -172,7 +181,7 @@ test('a bulk replay', async (t) => {
       ids.push(await endpointWith(scene, owner, 'https://127.0.0.1:9/', MANY / CALLS_AT_ONCE));
     const own = await victim.make(endpointBody(`${receiver.url}/victim`));
     let isOver = false;
-    const replays = Promise.all(ids.map((id) => owner.call('POST', `/${id}/replay`, ALL))).finally(() => {
+    const replays = Promise.all(ids.map((id) => replayAll(owner, id))).finally(() => {
       isOver = true;
     });
     const headers = { 'X-API-Key': scene.keys[1] };
@@ -189,7 +198,7 @@ test('a bulk replay', async (t) => {
     assert.ok(rounds.length > 1, 'the victim was served beside the replays');
     t.diagnostic(`${rounds.length} rounds of four calls, the longest ${Math.round(Math.max(...rounds))} ms`);
     await waitFor(() => receiver.to('/victim').length >= rounds.length);
-    for (const { status, body } of await replays)
-      assert.deepEqual([status, body.data], [202, { requeued: MANY / CALLS_AT_ONCE }]);
+    await replays;
+    for (const id of ids) assert.equal(await countOf(sql, id, 'requeued'), MANY / CALLS_AT_ONCE);
   });
 });
