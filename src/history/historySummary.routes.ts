@@ -1,45 +1,30 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_VAN, ONE_DEVICE } from '../devices/deviceSchemas.ts';
+import { ONE_DEVICE } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
-import {
-  choice,
-  envelope,
-  integer,
-  LATITUDE,
-  LONGITUDE,
-  list,
-  nullable,
-  number,
-  ref,
-  type Schema,
-  shapeOf,
-  text,
-  time,
-} from '../http/openapi/schema.ts';
-import {
-  choiceParameter,
-  FROM,
-  isBlank,
-  type Parameter,
-  parameterError,
-  readChoice,
-  TO,
-  WINDOW_MESSAGE,
-} from '../http/parameters.ts';
+import { envelope, list, ref } from '../http/openapi/schema.ts';
+import { choiceParameter, FROM, parameterError, readChoice, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { formatIso, OutOfTime } from '../lib/time.ts';
+import { OutOfTime } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { TimeWindow } from './packedPoints.sql.ts';
 import { DeviceGone, MOTION, pointPages } from './points.sql.ts';
 import { type HistoryReader, readHistoryCall } from './readHistoryCall.ts';
-import { openPeriod, type Period } from './summary/calendarLedger.ts';
-import { LocalDays } from './summary/localDays.ts';
-import type { TrackPoint } from './summary/motionWalk.ts';
-import { SUMMARY_PERIODS, Summary, type SummaryPeriods, type SummaryRequest } from './summary/summary.ts';
+import type { Period } from './summary/calendarLedger.ts';
+import { SUMMARY_PERIODS, Summary, type SummaryRequest } from './summary/summary.ts';
+import {
+  EXAMPLE_EMPTY_PERIOD,
+  EXAMPLE_PERIOD,
+  EXAMPLE_SUMMARY_QUERY,
+  periodView,
+  readTimeZone,
+  SUMMARY_META,
+  summaryMeta,
+  TIME_ZONE,
+} from './summary/summaryView.ts';
 
 const SUMMARY_BY = choiceParameter(
   'by',
@@ -47,19 +32,6 @@ const SUMMARY_BY = choiceParameter(
   'The periods to add up: the whole time, days, or trips from parking to parking.',
   'total',
 );
-
-const UTC = 'UTC';
-
-const TIME_ZONE = {
-  name: 'tz',
-  in: 'query',
-  required: false,
-  description:
-    'Whose days they are: a name of the IANA time zone database. A day on which the clock changes has 23 or 25 hours.',
-  schema: { type: 'string', default: UTC },
-  example: 'Europe/Rome',
-  errorMessage: 'tz must be a name of the IANA time zone database, such as Europe/Rome',
-} as const satisfies Parameter & { errorMessage: string };
 
 /** Two months of a point every second, or a year and a half of one every ten seconds. */
 const SUMMARY_POINTS_MAX = 5_000_000;
@@ -107,13 +79,11 @@ async function summary(
   const { imei, window } = asked.value;
   const by = readChoice(query, SUMMARY_BY) ?? 'total';
   if (by === 'invalid') return parameterError(SUMMARY_BY);
-  const zone = query[TIME_ZONE.name] ?? '';
-  const tz = isBlank(zone) ? UTC : zone;
-  const days = tz === UTC ? LocalDays.UTC : LocalDays.of(tz);
-  if (days === null) return parameterError(TIME_ZONE);
+  const zone = readTimeZone(query);
+  if (zone === null) return parameterError(TIME_ZONE);
   const device = ports.fleet.device(caller.worldIds, imei);
   if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
-  const request = { by, days, ...window.sent };
+  const request = { by, days: zone.days, ...window.sent };
   const untilMs = performance.now() + SUMMARY_LIMIT_MS;
   const periods = await running.run(caller.accountId, () =>
     summarize(ports, caller, device.fields.id, request, window, untilMs),
@@ -121,7 +91,7 @@ async function summary(
   if (periods === 'gone') return errorAnswer('DEVICE_NOT_FOUND');
   if (periods === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_POINTS);
   if (periods === 'too_many_trips') return errorAnswer('BAD_REQUEST', TOO_MANY_TRIPS);
-  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz }));
+  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz: zone.tz }));
 }
 
 /** The periods of a device in a window of its history, page by page in work turns. Rejects with OutOfTime. */
@@ -148,110 +118,6 @@ async function summarize(
   return summary.finish();
 }
 
-type PeriodView = ReturnType<typeof periodView>;
-type SummaryQuery = ReturnType<typeof summaryMeta>['query'];
-
-/** One period of a summary. */
-function periodView(period: Period) {
-  const { movingMs, distanceM } = period;
-  return {
-    from: isoOrNull(period.fromMs),
-    to: isoOrNull(period.toMs),
-    points: period.points,
-    distance_km: distanceM / 1_000,
-    moving_seconds: movingMs / 1_000,
-    parked_seconds: period.parkedMs / 1_000,
-    gap_seconds: period.gapMs / 1_000,
-    max_speed_kmh: period.maxSpeedKmh,
-    average_speed_kmh: movingMs === 0 ? null : (distanceM / movingMs) * KMH_PER_M_MS,
-    first: trackPointView(period.first),
-    last: trackPointView(period.last),
-  };
-}
-
-const isoOrNull = (ms: number | null) => (ms === null ? null : formatIso(ms));
-const KMH_PER_M_MS = 3_600;
-
-function trackPointView(point: TrackPoint | null) {
-  return point === null
-    ? null
-    : { latitude: point.lat, longitude: point.lng, recorded_at: formatIso(point.recordedAtMs) };
-}
-
-/** `meta` of a summary: what was asked for, as it was used. */
-function summaryMeta(query: {
-  readonly fromMs: number | null;
-  readonly toMs: number | null;
-  readonly by: SummaryPeriods;
-  readonly tz: string;
-}) {
-  const { fromMs, toMs, by, tz } = query;
-  return { query: { from: isoOrNull(fromMs), to: isoOrNull(toMs), by, tz } };
-}
-
-const TRACK_POINT: Schema = shapeOf<NonNullable<PeriodView['first']>>({
-  latitude: LATITUDE,
-  longitude: LONGITUDE,
-  recorded_at: time('The GPS time of the point.'),
-});
-
-const seconds = (description: string) => number(description, { minimum: 0 });
-
-export const SUMMARY_SCHEMAS = {
-  HistoryPeriod: shapeOf<PeriodView>({
-    from: {
-      ...nullable(time()),
-      description:
-        'Where the period begins, but not before `from` of the call. Of a total: `from` of the call, else the first point, else null.',
-    },
-    to: {
-      ...nullable(time()),
-      description:
-        'Where the next period begins, or a trip ends, but not after `to` of the call. Of a total: `to` of the call, else the last point, else null.',
-    },
-    points: integer(undefined, { minimum: 0 }),
-    distance_km: number('The way while the vehicle was moving, from point to point.', { minimum: 0 }),
-    moving_seconds: seconds('Neither parked nor a gap. Includes stops under 120 seconds.'),
-    parked_seconds: seconds('In parkings of 120 seconds or more, without their gaps.'),
-    gap_seconds: seconds('In gaps: more than 10 minutes without a point.'),
-    max_speed_kmh: nullable(number('The highest speed of a point.', { minimum: 0 })),
-    average_speed_kmh: nullable(number('`distance_km` over `moving_seconds`.', { minimum: 0 })),
-    first: { ...nullable(TRACK_POINT), description: 'The first point; null when there is none.' },
-    last: { ...nullable(TRACK_POINT), description: 'The last point; null when there is none.' },
-  }),
-} as const satisfies Readonly<Record<string, Schema>>;
-
-const SUMMARY_META: Schema = shapeOf<{ query: SummaryQuery }>({
-  query: shapeOf<SummaryQuery>(
-    {
-      from: nullable(time('Not earlier than the plan retains; null when it was left out.')),
-      to: nullable(time('null when it was left out.')),
-      by: choice(SUMMARY_PERIODS),
-      tz: text(),
-    },
-    { description: 'The parameters as they were used.' },
-  ),
-});
-
-/** A day in Rome. */
-const FROM_MS = Date.UTC(2026, 1, 28, 23);
-const TO_MS = Date.UTC(2026, 2, 1, 23);
-const QUERY = { fromMs: FROM_MS, toMs: TO_MS, by: 'day', tz: 'Europe/Rome' } as const;
-const { lat, lng, speedKmh } = EXAMPLE_VAN.position;
-const EXAMPLE: Period = {
-  fromMs: FROM_MS,
-  toMs: TO_MS,
-  points: 4_371,
-  distanceM: 187_230,
-  movingMs: 13_260_000,
-  parkedMs: 29_940_000,
-  gapMs: 43_180_000,
-  maxSpeedKmh: 118.4,
-  first: { recordedAtMs: Date.UTC(2026, 2, 1, 6, 12, 4), lat, lng, speedKmh },
-  last: { recordedAtMs: Date.UTC(2026, 2, 1, 22, 59, 44), lat, lng, speedKmh: 0 },
-};
-const NOTHING = openPeriod(FROM_MS, TO_MS);
-
 const GET_HISTORY_SUMMARY: Operation = {
   id: 'getHistorySummary',
   tag: 'Devices',
@@ -261,8 +127,11 @@ const GET_HISTORY_SUMMARY: Operation = {
   parameters: [FROM, TO, SUMMARY_BY, TIME_ZONE],
   answers: [
     answered(200, 'The periods.', envelope(list(ref('HistoryPeriod')), SUMMARY_META), {
-      'a day': dataBody([periodView(EXAMPLE)], summaryMeta(QUERY)),
-      'nothing reported': dataBody([periodView(NOTHING)], summaryMeta({ ...QUERY, by: 'total' })),
+      'a day': dataBody([periodView(EXAMPLE_PERIOD)], summaryMeta(EXAMPLE_SUMMARY_QUERY)),
+      'nothing reported': dataBody(
+        [periodView(EXAMPLE_EMPTY_PERIOD)],
+        summaryMeta({ ...EXAMPLE_SUMMARY_QUERY, by: 'total' }),
+      ),
     }),
   ],
   errors: [
