@@ -16,6 +16,7 @@ import { type HistoryReader, readHistoryCall } from './readHistoryCall.ts';
 import type { Period } from './summary/calendarLedger.ts';
 import { SUMMARY_PERIODS, Summary, type SummaryRequest } from './summary/summary.ts';
 import {
+  EXAMPLE_DAYS,
   EXAMPLE_EMPTY_PERIOD,
   EXAMPLE_PERIOD,
   EXAMPLE_SUMMARY_QUERY,
@@ -91,7 +92,10 @@ async function summary(
   if (periods === 'gone') return errorAnswer('DEVICE_NOT_FOUND');
   if (periods === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_POINTS);
   if (periods === 'too_many_trips') return errorAnswer('BAD_REQUEST', TOO_MANY_TRIPS);
-  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz: zone.tz }));
+  return dataAnswer(
+    periods.map((period) => periodView(period, by === 'day' ? zone.days : null)),
+    summaryMeta({ ...request, tz: zone.tz }),
+  );
 }
 
 /** The periods of a device in a window of its history, page by page in work turns. Rejects with OutOfTime. */
@@ -127,9 +131,9 @@ const GET_HISTORY_SUMMARY: Operation = {
   parameters: [FROM, TO, SUMMARY_BY, TIME_ZONE],
   answers: [
     answered(200, 'The periods.', envelope(list(ref('HistoryPeriod')), SUMMARY_META), {
-      'a day': dataBody([periodView(EXAMPLE_PERIOD)], summaryMeta(EXAMPLE_SUMMARY_QUERY)),
+      'a day': dataBody([periodView(EXAMPLE_PERIOD, EXAMPLE_DAYS)], summaryMeta(EXAMPLE_SUMMARY_QUERY)),
       'nothing reported': dataBody(
-        [periodView(EXAMPLE_EMPTY_PERIOD)],
+        [periodView(EXAMPLE_EMPTY_PERIOD, null)],
         summaryMeta({ ...EXAMPLE_SUMMARY_QUERY, by: 'total' }),
       ),
     }),

@@ -62,7 +62,7 @@ describe('GET /devices/{imei}/history/summary', () => {
     item: Record<string, unknown>,
     period: Omit<ReturnType<typeof naivePeriod>, 'x'>,
   ): void {
-    const { distance_km, average_speed_kmh, from: _, to: __, ...exact } = item;
+    const { distance_km, average_speed_kmh, from: _, to: __, date: ___, ...exact } = item;
     assert.deepEqual(exact, {
       points: period.points,
       moving_seconds: period.movingMs / 1_000,
@@ -82,6 +82,7 @@ describe('GET /devices/{imei}/history/summary', () => {
     const { body } = await get('');
     const [first, last] = [points[0] as TrackPoint, points.at(-1) as TrackPoint];
     assert.equal(body.data.length, 1);
+    assert.ok(!('date' in body.data[0]), 'only days have a date');
     assert.deepEqual([body.data[0].from, body.data[0].to], [iso(first.recordedAtMs), iso(last.recordedAtMs)]);
     assert.deepEqual(body.meta, { query: { from: null, to: null, by: 'total', tz: 'UTC' } });
     assertPeriod(body.data[0], naivePeriod(points, first.recordedAtMs, last.recordedAtMs + 1));
@@ -99,7 +100,12 @@ describe('GET /devices/{imei}/history/summary', () => {
       ['', '2026-10-22T22:00:00.000Z', '2026-10-26T23:00:00.000Z'],
     ] as const) {
       const { body } = await get(`?by=day&tz=Europe/Rome${query}`);
-      const periods = body.data as { from: string; to: string }[];
+      const periods = body.data as { from: string; to: string; date: string }[];
+      const dates = ['2026-10-23', '2026-10-24', '2026-10-25', '2026-10-26'];
+      assert.deepEqual(
+        periods.map(({ date }) => date),
+        dates,
+      );
       const ends = periods.map(({ from, to }) => [from, to]);
       const [, one, two, three] = borders;
       assert.deepEqual(ends, [

@@ -9,6 +9,9 @@ interface Share {
   distanceM: number;
 }
 
+/** The period that an instant lies in. */
+type PeriodOf = (ms: number) => Pick<Day, 'fromMs' | 'toMs'>;
+
 /**
  * Adds up a track by periods that follow each other without a space between, from that of the first point to that of the
  * last. A way over the border of two is divided by time, its distance likewise, so the sums of all periods are those of
@@ -18,9 +21,9 @@ export class CalendarLedger implements Ledger<Share[]> {
   readonly #periods: OpenPeriod[] = [];
   readonly #fromMs: number;
   readonly #toMs: number;
-  readonly #periodOf: (ms: number) => Day;
+  readonly #periodOf: PeriodOf;
 
-  constructor(fromMs: number, toMs: number, periodOf: (ms: number) => Day) {
+  constructor(fromMs: number, toMs: number, periodOf: PeriodOf) {
     this.#fromMs = fromMs;
     this.#toMs = toMs;
     this.#periodOf = periodOf;

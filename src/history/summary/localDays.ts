@@ -1,16 +1,21 @@
 import { invariant } from '../../lib/errors.ts';
-import { DAY_MS, HOUR_MS } from '../../lib/time.ts';
+import { DAY_MS, formatIso, HOUR_MS } from '../../lib/time.ts';
 
 /** From its first instant to that of the next day. */
 export interface Day {
   readonly fromMs: number;
   readonly toMs: number;
+  /** As YYYY-MM-DD. */
+  readonly date: string;
 }
 
 /** The form of a zone name. Intl also takes offsets, which are not names of zones. */
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/;
 /** No two midnights are further apart, even where a zone has left out a day. */
 const LONGEST_DAY_MS = 3 * DAY_MS;
+const DATE_CHARS = 'YYYY-MM-DD'.length;
+/** Days that are kept: finding one takes ten formats of a time. A month of many devices needs 32. */
+const KEPT_DAYS = 64;
 
 /** The days of one time zone. */
 export class LocalDays {
@@ -18,6 +23,7 @@ export class LocalDays {
   static readonly UTC = new LocalDays(formatOf('UTC'));
 
   readonly #format: Intl.DateTimeFormat;
+  #kept: Day[] = [];
 
   private constructor(format: Intl.DateTimeFormat) {
     this.#format = format;
@@ -36,11 +42,21 @@ export class LocalDays {
 
   /** The day of an instant. It begins with the first instant that has its date, at midnight or after it. */
   dayOf(ms: number): Day {
+    const kept = this.#kept.find(({ fromMs, toMs }) => ms >= fromMs && ms < toMs);
+    if (kept !== undefined) return kept;
+    if (this.#kept.length === KEPT_DAYS) this.#kept = [];
+    const day = this.#find(ms);
+    this.#kept.push(day);
+    return day;
+  }
+
+  #find(ms: number): Day {
     const { dateMs, timeMs } = this.#clock(ms);
     const midnightMs = ms - timeMs;
     return {
       fromMs: this.#border(dateMs - 1, ms - LONGEST_DAY_MS, ms, midnightMs),
       toMs: this.#border(dateMs, ms, ms + LONGEST_DAY_MS, midnightMs + DAY_MS),
+      date: formatIso(dateMs).slice(0, DATE_CHARS),
     };
   }
 

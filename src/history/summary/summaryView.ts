@@ -39,15 +39,16 @@ export function readTimeZone(query: Query): { readonly tz: string; readonly days
   return days === null ? null : { tz: sent, days };
 }
 
-type PeriodView = ReturnType<typeof periodView>;
+export type PeriodView = ReturnType<typeof periodView>;
 type SummaryQuery = ReturnType<typeof summaryMeta>['query'];
 
-/** One period of a summary. */
-export function periodView(period: Period) {
-  const { movingMs, distanceM } = period;
+/** One period of a summary; `days`: it is one of these days, else null. */
+export function periodView(period: Period, days: LocalDays | null) {
+  const { fromMs, movingMs, distanceM } = period;
   return {
-    from: isoOrNull(period.fromMs),
+    from: isoOrNull(fromMs),
     to: isoOrNull(period.toMs),
+    ...(days === null || fromMs === null ? {} : { date: days.dayOf(fromMs).date }),
     points: period.points,
     distance_km: distanceM / 1_000,
     moving_seconds: movingMs / 1_000,
@@ -88,28 +89,31 @@ const TRACK_POINT: Schema = shapeOf<NonNullable<PeriodView['first']>>({
 
 const seconds = (description: string) => number(description, { minimum: 0 });
 
+export const PERIOD_FIELDS: Readonly<Record<keyof PeriodView, Schema>> = {
+  from: {
+    ...nullable(time()),
+    description:
+      'Where the period begins, but not before `from` of the call. Of a total: `from` of the call, else the first point, else null.',
+  },
+  to: {
+    ...nullable(time()),
+    description:
+      'Where the next period begins, or a trip ends, but not after `to` of the call. Of a total: `to` of the call, else the last point, else null.',
+  },
+  date: text('With `by=day`: the day of `tz`, as YYYY-MM-DD.', { format: 'date' }),
+  points: integer(undefined, { minimum: 0 }),
+  distance_km: number('The way while the vehicle was moving, from point to point.', { minimum: 0 }),
+  moving_seconds: seconds('Neither parked nor a gap. Includes stops under 120 seconds.'),
+  parked_seconds: seconds('In parkings of 120 seconds or more, without their gaps.'),
+  gap_seconds: seconds('In gaps: more than 10 minutes without a point.'),
+  max_speed_kmh: nullable(number('The highest speed of a point.', { minimum: 0 })),
+  average_speed_kmh: nullable(number('`distance_km` over `moving_seconds`.', { minimum: 0 })),
+  first: { ...nullable(TRACK_POINT), description: 'The first point; null when there is none.' },
+  last: { ...nullable(TRACK_POINT), description: 'The last point; null when there is none.' },
+};
+
 export const SUMMARY_SCHEMAS = {
-  HistoryPeriod: shapeOf<PeriodView>({
-    from: {
-      ...nullable(time()),
-      description:
-        'Where the period begins, but not before `from` of the call. Of a total: `from` of the call, else the first point, else null.',
-    },
-    to: {
-      ...nullable(time()),
-      description:
-        'Where the next period begins, or a trip ends, but not after `to` of the call. Of a total: `to` of the call, else the last point, else null.',
-    },
-    points: integer(undefined, { minimum: 0 }),
-    distance_km: number('The way while the vehicle was moving, from point to point.', { minimum: 0 }),
-    moving_seconds: seconds('Neither parked nor a gap. Includes stops under 120 seconds.'),
-    parked_seconds: seconds('In parkings of 120 seconds or more, without their gaps.'),
-    gap_seconds: seconds('In gaps: more than 10 minutes without a point.'),
-    max_speed_kmh: nullable(number('The highest speed of a point.', { minimum: 0 })),
-    average_speed_kmh: nullable(number('`distance_km` over `moving_seconds`.', { minimum: 0 })),
-    first: { ...nullable(TRACK_POINT), description: 'The first point; null when there is none.' },
-    last: { ...nullable(TRACK_POINT), description: 'The last point; null when there is none.' },
-  }),
+  HistoryPeriod: shapeOf<PeriodView>(PERIOD_FIELDS, { optional: ['date'] }),
 } as const satisfies Readonly<Record<string, Schema>>;
 
 export const SUMMARY_META: Schema = shapeOf<{ query: SummaryQuery }>({
@@ -141,4 +145,5 @@ export const EXAMPLE_PERIOD: Period = {
   first: { recordedAtMs: Date.UTC(2026, 2, 1, 6, 12, 4), lat, lng, speedKmh },
   last: { recordedAtMs: Date.UTC(2026, 2, 1, 22, 59, 44), lat, lng, speedKmh: 0 },
 };
+export const EXAMPLE_DAYS = LocalDays.of(EXAMPLE_SUMMARY_QUERY.tz);
 export const EXAMPLE_EMPTY_PERIOD = openPeriod(FROM_MS, TO_MS);

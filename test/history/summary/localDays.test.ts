@@ -31,13 +31,30 @@ const DAYS: readonly [zone: string, at: string, from: string, to: string][] = [
   ['Pacific/Apia', '2011-12-30T10:00Z', '2011-12-30T10:00Z', '2011-12-31T10:00Z'],
 ];
 
+/** As YYYY-MM-DD. */
+function dateIn(timeZone: string, ms: number): string {
+  return new Intl.DateTimeFormat('en-CA', { timeZone, dateStyle: 'short' }).format(ms);
+}
+
 describe('the days of a zone', () => {
   for (const [zone, at, from, to] of DAYS) {
     test(`in ${zone}, ${at} lies between ${from} and ${to}`, () => {
       const day = LocalDays.of(zone)?.dayOf(Date.parse(at));
-      assert.deepEqual(day, { fromMs: Date.parse(from), toMs: Date.parse(to) });
+      const date = dateIn(zone, Date.parse(at));
+      assert.deepEqual(day, { fromMs: Date.parse(from), toMs: Date.parse(to), date });
     });
   }
+
+  test('are the same whatever was asked before, over more days than are kept', () => {
+    const zone = 'Europe/Rome';
+    const asked = LocalDays.of(zone) as LocalDays;
+    for (let n = 0; n < 200; n++) {
+      const ms = Date.UTC(2026, 2, 1 + ((n * 37) % 100), n % 24);
+      const alone = LocalDays.of(zone) as LocalDays;
+      assert.deepEqual(asked.dayOf(ms), alone.dayOf(ms));
+      assert.equal(asked.dayOf(ms).date, dateIn(zone, ms));
+    }
+  });
 
   test('follow each other, and each has one date only', () => {
     const zones = ['Europe/Rome', 'America/New_York', 'Australia/Lord_Howe', 'Africa/Cairo'];
