@@ -273,7 +273,10 @@ describe(`GET /api/v3/history/export (seed ${SEED})`, () => {
         '?to=x',
         '?format=csv&format=csv',
       ],
-      ...[`?from=${iso(NOW_MS - 31 * DAY_MS - 1)}`, `?from=${iso(NOW_MS - 40 * DAY_MS)}&to=${iso(NOW_MS)}`],
+      ...[
+        `?from=${iso(NOW_MS - 31 * DAY_MS - HOUR_MS - 1)}`,
+        `?from=${iso(NOW_MS - 40 * DAY_MS)}&to=${iso(NOW_MS)}`,
+      ],
       ...[
         '?devices=',
         '?devices=x',
@@ -287,7 +290,7 @@ describe(`GET /api/v3/history/export (seed ${SEED})`, () => {
       assert.deepEqual([status, body.error.code], [400, 'BAD_REQUEST'], query);
     }
     assert.match((await read(`?from=${iso(NOW_MS - 40 * DAY_MS)}`)).body.error.message, /31 days/);
-    assert.equal((await read(`?from=${iso(NOW_MS - 31 * DAY_MS)}&devices=${LONG[0]}`)).status, 200);
+    assert.equal((await read(`?from=${iso(NOW_MS - 31 * DAY_MS - HOUR_MS)}&devices=${LONG[0]}`)).status, 200);
     assert.equal((await owner.pod.get(path().replace('v3', 'v2'), owner.key)).status, 404);
   });
 
