@@ -146,11 +146,13 @@ function describedAnswer(
       : {
           content: {
             [contentType]: { schema, examples: namedExamples(examples) },
-            ...Object.fromEntries(fileTypes.map((type) => [type, { schema }])),
+            ...Object.fromEntries(fileTypes.map((type) => [type, { schema: FILE }])),
           },
         }),
   };
 }
+
+const FILE: Schema = { type: 'string', format: 'binary' };
 
 function headerRef(name: string): object {
   return { $ref: `#/components/headers/${name}` };

@@ -62,7 +62,7 @@ export interface AnswerDescription {
   /** Of the whole body; without it there is none. */
   readonly schema?: Schema;
   readonly contentType?: string;
-  /** Further types of a body that is no JSON. */
+  /** The types of files that the body may be instead. */
   readonly fileTypes?: readonly string[];
   readonly headers?: readonly AnswerHeader[];
   /** Whole bodies. */
