@@ -38,6 +38,7 @@ import { streamRoute } from './feeds/stream.routes.ts';
 import { Streams } from './feeds/streams.ts';
 import { newRunningExports } from './history/exportFile.ts';
 import { fleetExportRoute } from './history/fleet/fleetExport.routes.ts';
+import { FLEET_SUMMARY_SCHEMAS, fleetSummaryRoute } from './history/fleet/fleetSummary.routes.ts';
 import { HISTORY_SCHEMAS, historyRoute } from './history/history.routes.ts';
 import { historyExportRoute } from './history/historyExport.routes.ts';
 import { historySummaryRoute } from './history/historySummary.routes.ts';
@@ -101,6 +102,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     historyExportRoute({ ...ports, exports }),
     fleetExportRoute({ ...ports, exports }),
     historySummaryRoute(ports),
+    fleetSummaryRoute(ports),
     presenceRoute(ports),
     commandsRoute(ports),
     eventsRoute(ports),
@@ -138,6 +140,7 @@ const SCHEMAS = {
   ...FEED_SCHEMAS,
   ...HISTORY_SCHEMAS,
   ...SUMMARY_SCHEMAS,
+  ...FLEET_SUMMARY_SCHEMAS,
   ...PRESENCE_SCHEMAS,
   ...DELIVERY_BODY_SCHEMAS,
   ...WEBHOOK_SCHEMAS,

@@ -8,7 +8,6 @@ import type { PointColumns } from './codec/pointColumns.ts';
 export const EXPORTS_PER_ACCOUNT = 2;
 /** The exports of all accounts. Each takes some megabytes while its reader is slow. */
 const EXPORTS = 64;
-const TOO_MANY_EXPORTS = `${EXPORTS_PER_ACCOUNT} exports of this account are being read already; read one of them to its end first`;
 /** How long a reader may take for what was sent: at most two megabytes. */
 const STALL_LIMIT_MS = MINUTE_MS;
 
@@ -36,18 +35,23 @@ interface ExportParts {
   begin(): Promise<void>;
   /** Makes the next piece of the file; false when it was the last. */
   next(take: Take): Promise<boolean>;
-  /** To be called once after \`begin\` has succeeded, whether all was made or not. */
+  /** To be called once after `begin` has succeeded, whether all was made or not. */
   end?(): void;
 }
 
-/** The file of an export, as one of those that are being read. */
-export function exportBody(running: RunningExports, accountId: number, parts: ExportParts): StreamedBody {
+/** The file of an export, as one of those that are being read. `what`: what the caller has read too many of. */
+export function exportBody(
+  running: RunningExports,
+  accountId: number,
+  parts: ExportParts,
+  what: 'exports' | 'summaries' = 'exports',
+): StreamedBody {
   return {
     bytes: null,
     stallLimitMs: STALL_LIMIT_MS,
     open: async () => {
       if (running.countOf(accountId) >= EXPORTS_PER_ACCOUNT)
-        throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
+        throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', tooMany(what)));
       await running.acquire(accountId);
       try {
         await parts.begin();
@@ -62,4 +66,8 @@ export function exportBody(running: RunningExports, accountId: number, parts: Ex
       running.release(accountId);
     },
   };
+}
+
+function tooMany(what: string): string {
+  return `${EXPORTS_PER_ACCOUNT} ${what} of this account are being read already; read one of them to its end first`;
 }

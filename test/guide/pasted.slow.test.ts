@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parse } from 'csv-parse/sync';
 import { parquetMetadata } from 'hyparquet';
 import { findFreePort } from '../support/ports.ts';
 import { makeProjectDir, removeDataDir } from '../support/postgres/cluster.ts';
@@ -109,16 +110,34 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
     assert.deepEqual(shapeOf(data.visits[0]), shapeOf(documented.visits[0]));
   });
 
-  await t.test('the points of the fleet become a file of Parquet for each day', async () => {
+  const send = async (points: readonly object[]): Promise<void> => {
     const secrets = JSON.parse(await readFile(join(folder, '.data', 'secrets.json'), 'utf8'));
-    const yesterdayMs = Date.now() - 86_400_000;
-    const point = { imei: IMEI, recorded_at: yesterdayMs, latitude: 41.5, longitude: 12.5 };
     const sent = await fetch(`http://127.0.0.1:${ingest}/positions`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': secrets.ingest_token },
-      body: JSON.stringify(point),
+      body: JSON.stringify(points),
     });
     assert.equal(sent.status, 200);
+  };
+
+  await t.test('the mileage of last month is a list of days', async () => {
+    const now = new Date();
+    const noonMs = new Date(now.getFullYear(), now.getMonth() - 1, 15, 12).getTime();
+    const place = { imei: IMEI, longitude: 12.5, speed_kmh: 60 };
+    await send(
+      [0, 1, 2].map((n) => ({ ...place, recorded_at: noonMs + n * 60_000, latitude: 41 + n * 0.01 })),
+    );
+    await run('fleet-mileage');
+    const csv = await readFile(join(folder, 'mileage.csv'), 'utf8');
+    const lines: Record<string, string>[] = parse(csv, { columns: true });
+    const day = lines.find((line) => line['imei'] === IMEI && line['points'] === '3');
+    assert.match(day?.['date'] ?? '', /-15$/);
+    assert.ok(Math.abs(Number(day?.['distance_km']) - 2.2) < 0.1, day?.['distance_km']);
+  });
+
+  await t.test('the points of the fleet become a file of Parquet for each day', async () => {
+    const yesterdayMs = Date.now() - 86_400_000;
+    await send([{ imei: IMEI, recorded_at: yesterdayMs, latitude: 41.5, longitude: 12.5 }]);
     await run('fleet-parquet');
     const day = new Date(yesterdayMs).toISOString().slice(0, 10);
     const file = await readFile(join(folder, `${day}.parquet`));

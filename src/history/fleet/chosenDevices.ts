@@ -59,12 +59,9 @@ export interface DeviceChoice {
   readonly groups: ReadonlySet<string> | null;
   /** Only these IMEIs, in their order; null: all. */
   readonly imeis: readonly string[] | null;
-  /** Only those behind it. */
-  readonly afterImei: string;
+  /** Only those behind it; null: all. */
+  readonly afterImei: string | null;
 }
-
-/** Before every IMEI. */
-const BEFORE_ALL = '0';
 
 /** The choice that a query makes. A blank `devices` is an error: a caller without IMEIs does not mean the whole fleet. */
 export function readDeviceChoice(query: Query): Result<DeviceChoice, Answer> {
@@ -78,7 +75,7 @@ export function readDeviceChoice(query: Query): Result<DeviceChoice, Answer> {
   return ok({
     groups: groups === null ? null : new Set(groups),
     imeis: imeis === null ? null : [...new Set(imeis)].sort(),
-    afterImei: isBlank(after) ? BEFORE_ALL : after,
+    afterImei: isBlank(after) ? null : after,
   });
 }
 
@@ -90,6 +87,8 @@ function refusal(message: string): Result<never, Answer> {
   return fail(errorAnswer('BAD_REQUEST', message));
 }
 
+/** Before every IMEI. */
+const BEFORE_ALL = '0';
 /** Devices that are looked at between two looks at the clock. */
 const DEVICES_PER_LOOK = 64;
 
@@ -101,19 +100,19 @@ export function* chosenDevices(
   fleet: Fleet,
   worldIds: readonly number[],
   { groups, imeis }: DeviceChoice,
-  afterImei: string,
+  afterImei: string | null,
   limit: number,
 ): Steps<Device[]> {
   if (imeis !== null) {
     return imeis
-      .filter((imei) => imei > afterImei)
+      .filter((imei) => afterImei === null || imei > afterImei)
       .map((imei) => fleet.device(worldIds, imei))
       .filter((device) => device !== undefined)
       .slice(0, limit);
   }
   const pace = new Pace();
   const chosen: Device[] = [];
-  for (let last = afterImei; ; ) {
+  for (let last = afterImei ?? BEFORE_ALL; ; ) {
     const page = fleet.listed(worldIds, last, DEVICES_PER_LOOK).map(({ device }) => device.taken());
     for (const device of page) {
       if (groups !== null && !device.groups.some((group) => groups.has(group))) continue;
