@@ -228,16 +228,23 @@ export class ProcessorBudget {
     this.#isOver = isOver;
   }
 
-  /** The same steps. Instead of going on it throws TooMuchWork, Abandoned, or what `isOver` throws. */
+  /**
+   * The same steps. Instead of going on it throws TooMuchWork, Abandoned, or what `isOver` throws; then the steps are
+   * ended, so that what they have begun is undone.
+   */
   *spend<T>(steps: Steps<T>): Steps<T> {
-    for (;;) {
-      const fromMs = performance.now();
-      const step = steps.next();
-      this.#spentMs += workedSince(fromMs);
-      if (step.done === true) return step.value;
-      if (this.#spentMs > this.#limitMs) throw new TooMuchWork('the call takes too much processor time');
-      if (this.#isOver()) throw new Abandoned('nobody waits for the result');
-      yield;
+    try {
+      for (;;) {
+        const fromMs = performance.now();
+        const step = steps.next();
+        this.#spentMs += workedSince(fromMs);
+        if (step.done === true) return step.value;
+        if (this.#spentMs > this.#limitMs) throw new TooMuchWork('the call takes too much processor time');
+        if (this.#isOver()) throw new Abandoned('nobody waits for the result');
+        yield;
+      }
+    } finally {
+      steps.return(undefined as T);
     }
   }
 }

@@ -62,4 +62,18 @@ describe('the processor time of a call', () => {
     const budget = new ProcessorBudget(1e9, () => true);
     assert.throws(() => inOneGo(budget.spend(pieces(new Pace(), 3, 0.3))), Abandoned);
   });
+
+  test('undoes what the steps have begun when it ends them', () => {
+    let open = 0;
+    function* held(): Steps<void> {
+      open++;
+      try {
+        for (;;) yield;
+      } finally {
+        open--;
+      }
+    }
+    assert.throws(() => inOneGo(new ProcessorBudget(1e9, () => true).spend(held())), Abandoned);
+    assert.equal(open, 0);
+  });
 });
