@@ -4,7 +4,7 @@ import { areaOverlapsRoute } from '../../src/areas/overlap/areaOverlaps.routes.t
 import { Overlaps } from '../../src/areas/overlap/overlaps.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { nearestBatchRoute } from '../../src/devices/nearest.routes.ts';
+import { nearestBatchRoute } from '../../src/devices/nearestBatch.routes.ts';
 import { packStays } from '../../src/devices/stays/packedStays.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { BulkCalls } from '../../src/http/bulkCalls.ts';

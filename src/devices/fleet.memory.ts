@@ -22,6 +22,7 @@ import {
   FIRST_VERSION,
   LongSearch,
   mergeChanges,
+  nearestOf,
   type Removal,
   type ShownDevice,
   shownDevice,
@@ -97,7 +98,7 @@ export class Fleet {
     // Even if this pod knew the change already: only changes read from the log count as followed.
     this.watch.touch('devices', worldId);
     if (before === worldId) {
-      columns.edit(row, fields);
+      this.#world(worldId).edit(row, fields);
       const isKnown = editedXid !== 0 && columns.editedXid(row) === editedXid;
       if (!isKnown) this.#world(worldId).changes.put(row, columns.movedXid(row), editedXid);
       return;
@@ -352,11 +353,4 @@ export class Fleet {
     }
     return world;
   }
-}
-
-/** Merges two sorted lists. At equal distances the lower IMEI comes first, so that equal queries have equal results. */
-function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
-  return [...a, ...b]
-    .sort((x, y) => x.distanceM - y.distanceM || (x.device.imei < y.device.imei ? -1 : 1))
-    .slice(0, limit);
 }

@@ -152,7 +152,7 @@ export class FleetReload {
     const { columns, world } = this.#parts;
     const before = columns.worldId(row);
     if (before === fields.worldId) {
-      columns.edit(row, fields);
+      world(before).edit(row, fields);
       return;
     }
     world(before).remove(row, null);

@@ -8,9 +8,11 @@ import {
   type ChangeQuery,
   type ChangeXids,
 } from './changeOrder.ts';
-import { Device, type LatestPosition, type Motion, type NearDevice } from './device.ts';
+import { Device, type DeviceFields, type LatestPosition, type Motion, type NearDevice } from './device.ts';
 import { type DeviceColumns, IMEI } from './deviceColumns.memory.ts';
 import { PositionIndex } from './index/positionIndex.ts';
+import type { SlotFilter } from './index/search.ts';
+import { Subsets } from './living/subsets.memory.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
 import type { StayCounts } from './stays/stayCounts.ts';
@@ -34,13 +36,16 @@ export class World {
   readonly changes: WorldChanges;
   /** Which of its devices are in which areas, of this world or of another that watches it. */
   readonly occupants: Occupants;
-  /** Searches in progress, with the rows of the devices that were added, moved or removed since they began. */
-  readonly #searches = new Map<LongSearch, Set<number>>();
+  /** Indexes of the positions of some of its devices, for those who ask for them again and again. */
+  readonly subsets: Subsets;
+  /** Searches in progress, with the rows of the devices that were added, changed or removed since they began. */
+  readonly #searches = new Map<RowSearch, Set<number>>();
 
   constructor(columns: DeviceColumns, counts: StayCounts) {
     this.#columns = columns;
     this.devices = new SortedList(itself, (row, other) => columns.compare(row, other));
     this.positions = new PositionIndex(columns);
+    this.subsets = new Subsets(columns, this.devices, this.positions);
     this.changes = new WorldChanges(columns);
     this.occupants = new Occupants(columns, counts);
   }
@@ -53,7 +58,15 @@ export class World {
     this.changes.put(row, movedXid, editedXid);
     for (const changed of this.#searches.values()) changed.add(row);
     if (columns.hasPosition(row)) this.positions.put(row, columns.lat(row), columns.lng(row));
+    this.subsets.refresh(row);
     this.occupants.enter(row);
+  }
+
+  /** Replaces the fields of a device that stays in this world. */
+  edit(row: number, fields: DeviceFields): void {
+    this.#willChange(row);
+    this.#columns.edit(row, fields);
+    this.subsets.refresh(row);
   }
 
   /** Adds many devices that are in no world and have no stays: see `add`. */
@@ -83,8 +96,9 @@ export class World {
 
   /** Takes a device out, and remembers that for those who follow this world; null: that is known otherwise. */
   remove(row: number, removal: Removal | null): void {
-    this.#willMove(row);
+    this.#willChange(row);
     this.occupants.leave(row);
+    this.subsets.remove(row);
     this.positions.remove(row);
     // A newer device may have its IMEI already.
     if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
@@ -94,19 +108,25 @@ export class World {
 
   /** Moves a device there. */
   move(row: number, position: LatestPosition, motion: Motion): void {
-    this.#willMove(row);
+    this.#willChange(row);
+    this.subsets.move(row, position);
     this.positions.put(row, position.lat, position.lng);
     this.#columns.move(row, position, motion);
     this.changes.put(row, motion.xid, this.#columns.editedXid(row));
   }
 
   /** From here on the search uses this world as it is now. */
-  begin(search: LongSearch): void {
+  begin(search: RowSearch): void {
     this.#searches.set(search, new Set());
   }
 
-  end(search: LongSearch): void {
+  end(search: RowSearch): void {
     this.#searches.delete(search);
+  }
+
+  /** Whether a device was added, changed or removed since the search has begun. It was offered if it was there. */
+  hasChanged(search: RowSearch, row: number): boolean {
+    return this.#searches.get(search)?.has(row) === true;
   }
 
   /** Offers to a search that has begun all devices that may be among the nearest, in steps. */
@@ -117,8 +137,8 @@ export class World {
     });
   }
 
-  /** The position of a device is about to change: searches in progress use the old one. */
-  #willMove(row: number): void {
+  /** A device is about to change: searches in progress see it as it was. */
+  #willChange(row: number): void {
     for (const [search, changed] of this.#searches) {
       if (changed.has(row)) continue;
       changed.add(row);
@@ -134,11 +154,17 @@ function itself(row: number): number {
   return row;
 }
 
+/** A search over the devices of a world that takes many turns of the event loop. */
+export interface RowSearch {
+  /** Offers a device before it changes. */
+  offerPresent(device: Device): void;
+}
+
 /**
  * The nearest devices so far, in a search that takes many turns of the event loop. The result is as of the moment when
  * the search began: devices are taken as they are found, and a device that is about to move is offered before.
  */
-export class LongSearch {
+export class LongSearch implements RowSearch {
   readonly lat: number;
   readonly lng: number;
   readonly limit: number;
@@ -146,16 +172,19 @@ export class LongSearch {
   reachM: number;
   /** Sorted by distance, then by IMEI. */
   readonly found: NearDevice[] = [];
+  readonly #filter: SlotFilter | null;
 
-  constructor(lat: number, lng: number, limit: number, maxM: number) {
+  constructor(lat: number, lng: number, limit: number, maxM: number, filter: SlotFilter | null = null) {
     this.lat = lat;
     this.lng = lng;
     this.limit = limit;
     this.reachM = maxM;
+    this.#filter = filter;
   }
 
-  /** Offers a device with its present position, if it has one. */
+  /** Offers a device with its present position, if it has one and passes the filter. */
   offerPresent(device: Device): void {
+    if (this.#filter?.passes(device.row) === false) return;
     const { position } = device;
     if (position !== null) this.offer(device, distanceM(this.lat, this.lng, position.lat, position.lng));
   }
@@ -185,6 +214,13 @@ export class LongSearch {
     }
     return low;
   }
+}
+
+/** Merges two sorted lists. At equal distances the lower IMEI comes first, so that equal queries have equal results. */
+export function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
+  return [...a, ...b]
+    .sort((x, y) => x.distanceM - y.distanceM || (x.device.imei < y.device.imei ? -1 : 1))
+    .slice(0, limit);
 }
 
 /** How many devices that left a world are remembered for its readers, at most. */

@@ -190,13 +190,20 @@ const REF_SENT: Schema = {
 };
 const REF: Schema = { oneOf: [nullable(text()), number()], description: 'As it was sent; null without one.' };
 
-/** A batch whose points have these optional fields. A point that is out of range is an error of its own item. */
-export function batchInput(optional: Readonly<Record<string, Schema>> = {}): Schema {
+/**
+ * A batch whose points have these optional fields, and which may have others beside them. A point that is out of range is
+ * an error of its own item.
+ */
+export function batchInput(
+  optional: Readonly<Record<string, Schema>> = {},
+  beside: Readonly<Record<string, Schema>> = {},
+): Schema {
   const point = { ref: REF_SENT, lat: number('Degrees north.'), lng: number('Degrees east.'), ...optional };
   const points = shapeOf<Record<string, unknown>>(point, { optional: ['ref', ...Object.keys(optional)] });
-  return shapeOf<{ points: unknown }>({
-    points: list(points, { minItems: 1, maxItems: BATCH_LIMITS.points }),
-  });
+  return shapeOf<Record<string, unknown>>(
+    { points: list(points, { minItems: 1, maxItems: BATCH_LIMITS.points }), ...beside },
+    { optional: Object.keys(beside) },
+  );
 }
 
 /** What a batch answers for one point. */

@@ -5,7 +5,8 @@ import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { areasContainingRoutes } from '../../src/areas/areasContaining.routes.ts';
 import { toShape } from '../../src/areas/shape.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { nearestBatchRoute, nearestRoute } from '../../src/devices/nearest.routes.ts';
+import { nearestRoute } from '../../src/devices/nearest.routes.ts';
+import { nearestBatchRoute } from '../../src/devices/nearestBatch.routes.ts';
 import type { Answer } from '../../src/http/answer.ts';
 import { BulkCalls } from '../../src/http/bulkCalls.ts';
 import { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';
@@ -153,17 +154,22 @@ async function compare(
   meta: string,
   more: () => Point,
   itemOf: (data: string) => string,
+  filters: () => Readonly<Record<string, string>> = () => ({}),
 ): Promise<number> {
   let errors = 0;
   for (let batch = 0; batch < BATCHES; batch++) {
     const points = Array.from({ length: POINTS }, () => anyPoint(more()));
+    const asked = filters();
+    const { max_age_seconds: age } = asked;
+    const filter = { ...asked, ...(age === undefined ? {} : { max_age_seconds: Number(age) }) };
     const { status, body } = await textOf(
-      calls.post(`${path}/batch`, JSON.stringify({ points: points.map(({ point }) => point) })),
+      calls.post(`${path}/batch`, JSON.stringify({ points: points.map(({ point }) => point), filter })),
     );
     assert.equal(status, 200, body);
     const items: string[] = [];
     for (const { point, refJson } of points) {
-      const single = await textOf(calls.get(path, queryOf(point)));
+      const query = `${queryOf(point)}&${new URLSearchParams(asked)}`;
+      const single = await textOf(calls.get(path, query));
       const isFound = single.status === 200;
       if (!isFound) errors++;
       const result = isFound ? itemOf(dataOf(single.body)) : `"error":${errorOf(single.body)}`;
@@ -193,6 +199,36 @@ describe(`${BATCHES} batches of ${POINTS} points (seed ${SEED})`, () => {
       devices > (BATCHES * POINTS) / 3 && errors > BATCHES,
       `${devices} with devices, ${errors} errors`,
     );
+  });
+
+  test('of nearest questions with a filter: the same', async () => {
+    let devices = 0;
+    await compare(
+      '/devices/nearest',
+      '{"distance":"straight_line_km"}',
+      () => ({ limit: oneOf([undefined, 1, 5]), max_km: oneOf([undefined, 40, 4_000]) }),
+      (data) => {
+        if (data !== '[]') devices++;
+        return `"devices":${data}`;
+      },
+      () =>
+        oneOf([
+          { status: 'parked,offline' },
+          { max_age_seconds: '86400' },
+          { status: 'moving', group: 'none' },
+        ]),
+    );
+    assert.ok(devices > 0 && devices < BATCHES * POINTS, `${devices} with devices`);
+  });
+
+  test('are refused with 400 when their filter cannot be read', async () => {
+    for (const filter of ['moving', [], 7, { status: 'driving' }, { max_age_seconds: '60' }]) {
+      const { status, body } = await textOf(
+        calls.post('/devices/nearest/batch', JSON.stringify({ points: [{ lat: 1, lng: 1 }], filter })),
+      );
+      assert.equal(status, 400, body);
+      assert.match(body, /"code":"BAD_REQUEST"/);
+    }
   });
 
   test('of containment questions: each item has the areas and distances of its single call, in its order', async () => {

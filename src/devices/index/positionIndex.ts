@@ -3,7 +3,7 @@ import { invariant } from '../../lib/errors.ts';
 import { passingBuffer, radixOrder } from '../../lib/radixOrder.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';
-import { type Cell, Search, splitCell, WHOLE_EARTH } from './search.ts';
+import { type Cell, Search, type SlotFilter, splitCell, WHOLE_EARTH } from './search.ts';
 import { type IndexedSlots, LATTICE_CENTRE, STEPS_PER_M, Trie, trieOrder } from './trie.ts';
 
 /** The query of a search that continues while devices move. */
@@ -93,19 +93,31 @@ export class PositionIndex {
   }
 
   /**
-   * The `limit` (1 to 1000) devices nearest by `distanceM`, at most `maxM` metres away (inclusive). They are sorted by
-   * distance, then in the order of slots. To merge worlds, pass the last distance found in one as `maxM` for the next. Null when it
-   * would take more than about a millisecond, because thousands are equally far away.
+   * The `limit` (1 to 1000) devices nearest by `distanceM`, at most `maxM` metres away (inclusive), of those that pass the
+   * filter. They are sorted by distance, then in the order of slots. To merge worlds, pass the last distance found in one
+   * as `maxM` for the next. Null when it would take more than about a millisecond, because thousands are equally far away
+   * or turned down.
    */
-  near(lat: number, lng: number, limit: number, maxM = Infinity): NearHit[] | null {
+  near(
+    lat: number,
+    lng: number,
+    limit: number,
+    maxM = Infinity,
+    filter: SlotFilter | null = null,
+  ): NearHit[] | null {
     invariant(isLatLng(lat, lng), 'position index: not a position');
     const { trie, slots, precedes } = this;
-    const hits = search.run(trie, slots, lat, lng, limit, maxM, precedes, WHOLE_EARTH, null);
+    const hits = search.run(trie, slots, lat, lng, limit, maxM, precedes, WHOLE_EARTH, filter);
     return search.isCut ? null : hits;
   }
 
+  /** How many devices the last `near` has turned down. */
+  get rejected(): number {
+    return search.rejected;
+  }
+
   /**
-   * The same in steps of about a millisecond, between which devices may be added, moved and removed. The set `skipped`
+   * The same, without a filter, in steps of about a millisecond, between which devices may be added, moved and removed. The set `skipped`
    * may grow between steps. The `limit` nearest of the devices that do not change and are not in it are offered, some
    * more than once. A part of the index that takes too long is split.
    */
@@ -115,10 +127,11 @@ export class PositionIndex {
     offer: (hits: readonly NearHit[]) => void,
   ): Steps<void> {
     const { lat, lng, limit } = query;
+    const filter: SlotFilter = { passes: (slot) => !skipped.has(slot), work: 0 };
     const cells: Cell[] = [WHOLE_EARTH];
     for (let cell = cells.pop(); cell !== undefined; cell = cells.pop()) {
       const { trie, slots, precedes } = this;
-      offer(search.run(trie, slots, lat, lng, limit, query.reachM, precedes, cell, skipped));
+      offer(search.run(trie, slots, lat, lng, limit, query.reachM, precedes, cell, filter));
       if (search.isCut) cells.push(...splitCell(trie, cell, search.query, search.lastPosition));
       yield;
     }

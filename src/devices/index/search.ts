@@ -30,6 +30,13 @@ export interface Cell {
   readonly afterPosition: string | null;
 }
 
+/** Which slots a search takes. */
+export interface SlotFilter {
+  passes(slot: number): boolean;
+  /** What it takes to turn a slot down, in units of one distance on the ellipsoid. */
+  readonly work: number;
+}
+
 export const WHOLE_EARTH: Cell = { depth: 0, x: 0, y: 0, z: 0, afterPosition: null };
 
 /**
@@ -41,6 +48,8 @@ export const WHOLE_EARTH: Cell = { depth: 0, x: 0, y: 0, z: 0, afterPosition: nu
 export class Search {
   /** Where the query of the last run was, in lattice steps. */
   readonly query = new Float64Array(3);
+  /** How many slots within reach the last run has turned down. */
+  rejected = 0;
   /** In a run on a single lattice point: the key of the last position whose devices were all offered. */
   lastPosition: string | null = null;
   private readonly hits = new NearestHits();
@@ -49,10 +58,10 @@ export class Search {
   private trie: Trie | null = null;
   private pool = new Int32Array(0);
   private limit = 0;
-  private skipped: ReadonlySet<number> | null = null;
+  private filter: SlotFilter | null = null;
   private afterPosition: string | null = null;
 
-  /** `slots` knows where they are. Those in `skipped` are left out. */
+  /** `slots` knows where they are. Those that do not pass the filter are left out. */
   run(
     trie: Trie,
     slots: SlotPositions,
@@ -62,7 +71,7 @@ export class Search {
     maxM: number,
     precedes: Precedes,
     cell: Cell,
-    skipped: ReadonlySet<number> | null,
+    filter: SlotFilter | null,
   ): NearHit[] {
     // In a single lattice point devices are measured at once, so that each position is finished before the next.
     const isPoint = cell.depth === MAX_DEPTH;
@@ -70,7 +79,8 @@ export class Search {
     this.trie = trie;
     this.pool = trie.pool;
     this.limit = limit;
-    this.skipped = skipped;
+    this.filter = filter;
+    this.rejected = 0;
     this.afterPosition = cell.afterPosition;
     writeSurfacePoint(lat, lng, this.query, 0);
     for (let axis = 0; axis < 3; axis++) this.query[axis] = this.query[axis]! * STEPS_PER_M + LATTICE_CENTRE;
@@ -146,7 +156,7 @@ export class Search {
 
   /** Offers the devices of a leaf that are within reach. */
   private scan(leaf: number): void {
-    const { pool, hits, skipped } = this;
+    const { pool, hits, filter } = this;
     const x = this.query[0]!;
     const y = this.query[1]!;
     const z = this.query[2]!;
@@ -165,7 +175,8 @@ export class Search {
       const chordSq = dx * dx + dy * dy + dz * dz;
       if (chordSq > hits.reachSq) continue;
       const slot = pool[entry + SLOT]!;
-      if (skipped === null || !skipped.has(slot)) hits.meet(slot, chordSq);
+      if (filter === null || filter.passes(slot)) hits.meet(slot, chordSq);
+      else this.reject(filter);
     }
   }
 
@@ -190,14 +201,23 @@ export class Search {
     }
   }
 
+  private reject({ work }: SlotFilter): void {
+    this.rejected++;
+    this.hits.spend(work);
+  }
+
   private meetColocated({ slots }: ColocatedDevices, chordSq: number): void {
     this.hits.spend(POSITION_WORK);
     let wanted = this.limit;
     for (let from = 0; wanted > 0 && from < slots.size; from += this.limit) {
       for (const slot of slots.slice(from, this.limit)) {
-        if (this.skipped?.has(slot) === true) continue;
-        this.hits.meet(slot, chordSq);
-        if (--wanted === 0) return;
+        if (this.filter === null || this.filter.passes(slot)) {
+          this.hits.meet(slot, chordSq);
+          wanted--;
+        } else {
+          this.reject(this.filter);
+        }
+        if (wanted === 0 || this.hits.isCut) return;
       }
     }
   }

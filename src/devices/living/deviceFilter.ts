@@ -12,6 +12,8 @@ import { DEVICE_STATUSES, type DeviceStatus } from '../device.ts';
 
 /** Which devices are asked for. A device passes when it passes every part. */
 export interface DeviceFilter {
+  /** The same text for equal filters, whatever the order of their words; without `search`. */
+  readonly key: string;
   /** Those of these statuses; null: of any. */
   readonly statuses: ReadonlySet<DeviceStatus> | null;
   /** Those that belong to at least one of these groups; null: whatever their groups. */
@@ -22,17 +24,17 @@ export interface DeviceFilter {
   readonly search: string | null;
 }
 
-const GROUPS_MAX = 20;
-const AGE_MAX_SECONDS = 31_536_000;
+export const GROUPS_MAX = 20;
+export const AGE_MAX_SECONDS = 31_536_000;
 const SEARCH_MAX_CHARS = 100;
 
-const STATUS = listParameter(
+export const STATUS = listParameter(
   'status',
   DEVICE_STATUSES,
   'Only devices of these statuses, separated by commas. Statuses are those of the moment of the call.',
 );
 
-const GROUP = {
+export const GROUP = {
   ...optionalParameter(
     'group',
     `Only devices that belong to at least one of these groups, separated by commas: at most ${GROUPS_MAX}. Names are compared as they are written.`,
@@ -42,7 +44,7 @@ const GROUP = {
   errorMessage: `group must be 1 to ${GROUPS_MAX} names of groups, separated by commas`,
 } as const;
 
-const MAX_AGE = {
+export const MAX_AGE = {
   ...optionalParameter(
     'max_age_seconds',
     'Only devices whose newest point is at most this old, by its GPS time and the clock of the service. A fraction is cut.',
@@ -92,17 +94,19 @@ export function readFilterAndSearch(query: Query): Result<DeviceFilter | null, A
 
 const NO_FILTER: Result<DeviceFilter | null, Answer> = ok(null);
 const EVERY_DEVICE: DeviceFilter = {
+  key: '',
   statuses: null,
   groups: null,
   maxAgeMs: Number.POSITIVE_INFINITY,
   search: null,
 };
 
-function wordsOf(sent: string | undefined): readonly string[] | null {
+export function wordsOf(sent: string | undefined): readonly string[] | null {
   return sent === undefined || isBlank(sent) ? null : sent.split(',').map((word) => word.trim());
 }
 
-function filterOf(
+/** The filter of these words, names and age; null: not sent. The error is the 400 that says what is wrong. */
+export function filterOf(
   statusWords: readonly string[] | null,
   groupNames: readonly string[] | null,
   maxAgeSeconds: number | null,
@@ -119,6 +123,7 @@ function filterOf(
     return fail(errorAnswer('BAD_REQUEST', MAX_AGE.errorMessage));
   if (statuses === null && groupNames === null && age === null) return NO_FILTER;
   return ok({
+    key: JSON.stringify([statuses?.toSorted(), groupNames?.toSorted(), age]),
     statuses: statuses === null ? null : new Set(statuses),
     groups: groupNames === null ? null : new Set(groupNames),
     maxAgeMs: age === null ? Number.POSITIVE_INFINITY : age * 1_000,

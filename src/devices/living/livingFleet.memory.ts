@@ -1,16 +1,22 @@
-import { Pace, type Steps } from '../../lib/workTurns.ts';
-import { Device } from '../device.ts';
-import { type DeviceColumns, PROBE } from '../deviceColumns.memory.ts';
-import type { World } from '../world.memory.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import { Device, type NearDevice } from '../device.ts';
+import type { DeviceColumns } from '../deviceColumns.memory.ts';
+import { LongSearch, nearestOf, type World } from '../world.memory.ts';
 import type { DeviceFilter } from './deviceFilter.ts';
 import { RowFilter } from './rowFilter.memory.ts';
+import { walkRows } from './walkRows.memory.ts';
 
-/** Devices that are looked at before other work may have its turn: some ten microseconds. */
-const ROWS_AT_ONCE = 128;
+/** Where the nearest are asked for, how many, and no farther than `maxM`. */
+export interface NearQuestion {
+  readonly lat: number;
+  readonly lng: number;
+  readonly limit: number;
+  readonly maxM: number;
+}
 
 /**
- * Questions about all devices of a fleet that pass a filter. They are answered in steps, since there may be millions.
- * Each device is seen once, as it is when its turn comes.
+ * Questions about those devices of a fleet that pass a filter as of a moment. Most are answered in steps, since there may
+ * be millions of devices.
  */
 export class LivingFleet {
   readonly #columns: DeviceColumns;
@@ -23,7 +29,7 @@ export class LivingFleet {
 
   /**
    * Shows a page of the devices of one or two worlds that pass, in the order of IMEIs as text. Returns how many pass.
-   * A device has to be read when it is shown: see Device.
+   * Each device is seen once, as it is when its turn comes, and has to be read when it is shown: see Device.
    */
   *list(
     worldIds: readonly number[],
@@ -34,32 +40,79 @@ export class LivingFleet {
   ): Steps<number> {
     const rows = new RowFilter(this.#columns, filter, nowMs);
     let total = 0;
-    yield* this.#walk(worldIds, (row) => {
-      if (!rows.passes(row)) return;
+    const lists = this.#worldsOf(worldIds).map(({ devices }) => devices);
+    yield* walkRows(this.#columns, lists, (row) => {
+      if (!rows.passes(row)) return true;
       if (total >= offset && total - offset < limit) show(new Device(this.#columns, row));
       total++;
+      return true;
     });
     return total;
   }
 
-  /** Visits all devices of these worlds, in the order of IMEIs. */
-  *#walk(worldIds: readonly number[], visit: (row: number) => void): Steps<void> {
-    const pace = new Pace();
-    for (let after = ''; ; ) {
-      const rows = this.#rowsBehind(worldIds, after);
-      for (const row of rows) visit(row);
-      if (rows.length < ROWS_AT_ONCE) return;
-      after = new Device(this.#columns, rows.at(-1) as number).imei;
-      if (pace.isDue()) yield* pace.pause();
+  /** As Fleet.near, of the devices that pass. */
+  near(
+    worldIds: readonly number[],
+    { lat, lng, limit, maxM }: NearQuestion,
+    filter: DeviceFilter,
+    nowMs: number,
+  ): NearDevice[] | null {
+    const rows = new RowFilter(this.#columns, filter, nowMs);
+    let found: NearDevice[] = [];
+    for (const world of this.#worldsOf(worldIds)) {
+      // The last distance found in the first world bounds the search in the second.
+      const reachM = Math.min(maxM, found[limit - 1]?.distanceM ?? maxM);
+      const hits = world.subsets.near(rows, lat, lng, limit, reachM);
+      if (hits === null) return null;
+      const near = hits.map(({ slot, distanceM }) => ({
+        device: new Device(this.#columns, slot),
+        distanceM,
+      }));
+      found = found.length === 0 ? near : nearestOf(found, near, limit);
     }
+    return found;
   }
 
-  /** The next rows behind an IMEI, as many as are looked at at once; fewer when there are no more. */
-  #rowsBehind(worldIds: readonly number[], imei: string): number[] {
+  /** What `near` would return at the moment of the first step, whatever happens between steps. Looks at all devices. */
+  *nearInSteps(
+    worldIds: readonly number[],
+    { lat, lng, limit, maxM }: NearQuestion,
+    filter: DeviceFilter,
+    nowMs: number,
+  ): Steps<NearDevice[]> {
     const columns = this.#columns;
-    columns.probeBehind(imei);
-    const rows = worldIds.flatMap((id) => this.#worlds.get(id)?.devices.from(PROBE, ROWS_AT_ONCE) ?? []);
-    if (worldIds.length === 1) return rows;
-    return rows.sort((row, other) => columns.compare(row, other)).slice(0, ROWS_AT_ONCE);
+    const rows = new RowFilter(columns, filter, nowMs);
+    const search = new LongSearch(lat, lng, limit, maxM, rows);
+    const worlds = this.#worldsOf(worldIds);
+    for (const world of worlds) world.begin(search);
+    try {
+      for (const world of worlds) {
+        yield* walkRows(columns, [world.devices], (row) => {
+          const northM = Math.abs(columns.lat(row) - lat) * LATITUDE_LEAST_M;
+          if (northM <= search.reachM && !world.hasChanged(search, row))
+            search.offerPresent(new Device(columns, row));
+          return true;
+        });
+      }
+    } finally {
+      for (const world of worlds) world.end(search);
+    }
+    return search.found;
+  }
+
+  /** The steps that make the next questions with this filter fast, where that pays off; they have to be run. */
+  due(worldIds: readonly number[], filter: DeviceFilter, nowMs: number): Steps<void> | null {
+    for (const world of this.#worldsOf(worldIds)) {
+      const steps = world.subsets.due(filter, nowMs);
+      if (steps !== null) return steps;
+    }
+    return null;
+  }
+
+  #worldsOf(worldIds: readonly number[]): World[] {
+    return worldIds.map((id) => this.#worlds.get(id)).filter((world) => world !== undefined);
   }
 }
+
+/** Less than a degree of latitude has anywhere, in metres. */
+const LATITUDE_LEAST_M = 110_574 * (1 - 1e-6);
