@@ -1,25 +1,25 @@
 import type { KeyState } from '../access/credentials.ts';
-import { isSameServer, type Server } from '../changelog/serverStarts.ts';
+import { isSameServer, type Server, type ServerState } from '../changelog/serverStarts.ts';
 import type { Changed } from '../devices/world.memory.ts';
 import { invariant } from '../lib/errors.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { CATCH_UP_LIMIT_MS, type DevicesRead, type FeedCursor } from './cursors.ts';
+import { type Gathering, gather } from './gather.ts';
 import { type FeedPorts, LongPoll, PollGroup } from './longPolls.ts';
 import { type FeedAnswer, type FeedPage, type PageEnd, pageBytes, type SharedPage } from './pages.ts';
 import type { DevicesPage, FleetView } from './readDevices.ts';
 import { firstRead, hasChanges, isCurrent, readDevices } from './readDevices.ts';
+import { readInSteps } from './readInSteps.ts';
 
 /** A page of up to this many items (the default) is made at once, in a millisecond; a larger one in turns. */
 const ITEMS_AT_ONCE = 500;
 
-interface ChangesQuery {
+interface ChangesQuery extends Gathering {
   readonly cursor: string | null;
   readonly limit: number;
   readonly waitMs: number;
-  /** Calls `listener` when the caller hangs up. */
-  readonly whenLeft?: ((listener: () => void) => void) | undefined;
 }
 
 type Caller = Pick<KeyState, 'id' | 'accountId' | 'worldIds'>;
@@ -56,6 +56,7 @@ export class DeviceFeed {
   next(caller: Caller, query: ChangesQuery): FeedAnswer | Promise<FeedAnswer> {
     const { cursors, follower } = this.#ports;
     follower.applied.noteReader();
+    if (query.gatherMs > 0) return this.#gathered(caller, query);
     if (query.cursor === null)
       return this.#page({ ...query, caller, sent: null, read: firstRead(follower.applied.followed) });
     const text = query.cursor;
@@ -63,6 +64,23 @@ export class DeviceFeed {
     if (cursor !== 'unmet') return this.#behind({ text, cursor }, caller, query);
     const met = cursors.openMet(text, caller, follower);
     return met.then((cursor) => this.#behind({ text, cursor }, caller, query));
+  }
+
+  /** The page as of the time until which the call gathers. A bad cursor is refused before. */
+  async #gathered(caller: Caller, query: ChangesQuery): Promise<FeedAnswer> {
+    const { cursors, clock, follower } = this.#ports;
+    const { cursor: text } = query;
+    const untilMs = clock() + query.waitMs;
+    const cursor = text === null ? null : cursors.open(text, caller);
+    if (cursor === 'malformed' || cursor === 'expired') return cursor;
+    if (typeof cursor === 'object' && cursor !== null && cursor.devices === null) return 'malformed';
+    const outcome = await gather(this.#ports, caller, query);
+    if (outcome === 'full') return 'crowded';
+    if (outcome === 'over')
+      return this.next(caller, { ...query, gatherMs: 0, waitMs: Math.max(0, untilMs - clock()) });
+    const begun = text ?? cursors.seal(caller, firstRead(follower.applied.followed), null);
+    // Nobody has looked whether there is more.
+    return { bytes: inOneGo(this.#bytes([], { cursor: begun, hasMore: true })), handover: null };
   }
 
   #behind(
@@ -121,12 +139,16 @@ export class DeviceFeed {
   }
 
   /** The end of a page. A cursor that would say the same is given back as it came. */
-  #end({ caller, read, sent }: PageRequest, page: Pick<DevicesPage, 'items' | 'read' | 'hasMore'>): PageEnd {
+  #end(
+    { caller, read, sent }: PageRequest,
+    page: Pick<DevicesPage, 'items' | 'read' | 'hasMore'>,
+    readOn?: ServerState,
+  ): PageEnd {
     const { cursors } = this.#ports;
     const { items, hasMore } = page;
     const isSame = items.length === 0 && !hasMore && read.open === null && read.listedTo === null;
     if (isSame && sent !== null && cursors.isFresh(sent.cursor)) return { cursor: sent.text, hasMore };
-    return { cursor: cursors.seal(caller, page.read, null), hasMore };
+    return { cursor: cursors.seal(caller, page.read, null, readOn), hasMore };
   }
 
   #bytes(items: readonly Changed[], end: PageEnd): Steps<Buffer> {
@@ -155,21 +177,25 @@ export class DeviceFeed {
     return this.#pageInTurns(request, server, true);
   }
 
-  /** Memory is read in the first step, so nothing is held for a call until it is its turn. */
+  /** Memory is read in these steps, so nothing is held for a call until it is its turn. */
   *#pageSteps(
     request: PageRequest,
     server: Server,
     isFollowed: boolean,
   ): Steps<SharedPage | 'cut' | 'expired' | 'unread'> {
-    const { cursors, unread } = this.#ports;
+    const { cursors, unread, follower } = this.#ports;
     const { caller, limit, read } = request;
-    if (!cursors.isKept(server) || !this.#canFollow(request)) return 'expired';
     if (!unread.hasRoom(caller.accountId)) return 'unread';
-    const page = readDevices(this.#view, caller.worldIds, read, limit);
+    let readOn: ServerState = server;
+    const view = (): FleetView | null => {
+      if (!cursors.isKept(readOn) || !this.#canFollow(request)) return null;
+      readOn = follower.applied.server;
+      return this.#view;
+    };
+    const page = yield* readInSteps(view, caller.worldIds, read, limit);
+    if (page === null) return 'expired';
     if (page.isCut && !isFollowed) return 'cut';
-    const end = this.#end(request, page);
-    // Memory changes while the page is made, and an answer must not be newer than its cursor says.
-    for (const { device } of page.items) device?.taken();
+    const end = this.#end(request, page, readOn);
     const bytes = yield* this.#bytes(page.items, end);
     return unread.share(caller.accountId, bytes);
   }
@@ -201,7 +227,7 @@ export class DeviceFeed {
     const { server } = follower.applied;
     return poll.outcome.promise.then((outcome) => {
       invariant(outcome !== 'again', 'a group of devices looks for its calls');
-      if (outcome !== 'over') return outcome;
+      if (outcome !== 'over' && outcome !== 'ended') return outcome;
       // Meanwhile a replica that lacks something may have taken over.
       return cursors.isKept(server) ? this.#emptyPage(request, read) : 'expired';
     });

@@ -1,12 +1,13 @@
 import type { KeyState } from '../access/credentials.ts';
 import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
-import { KeyedQueue } from '../lib/fairSemaphore.ts';
+import { type FairLimits, FairSemaphore, KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
 import type { EventsRead } from './cursors.ts';
 import type { EventFilters, RecordedEvent } from './eventFeed.sql.ts';
+import { type Gathering, gather } from './gather.ts';
 import { type FeedPorts, LongPoll, type LongPolls, PollGroup, type PollOutcome } from './longPolls.ts';
 import { type FeedAnswer, pageBytes, type SharedPage } from './pages.ts';
-import type { EventsCursor, EventsPage } from './readEvents.ts';
+import { EVENTS_PER_QUERY, type EventsCursor, type EventsPage } from './readEvents.ts';
 
 type Caller = Pick<KeyState, 'id' | 'accountId' | 'worldIds'>;
 
@@ -17,17 +18,23 @@ interface WantedEvents extends EventFilters {
   readonly limit: number;
 }
 
-interface EventFeedRequest extends WantedEvents {
+interface EventFeedRequest extends WantedEvents, Gathering {
   readonly cursor: string | null;
   readonly waitMs: number;
-  /** Calls `listener` when the caller hangs up. */
-  readonly whenLeft?: ((listener: () => void) => void) | undefined;
 }
+
+/**
+ * Pages of more events than one query reads. Until such a page is written, its events are in memory, some 10 MB: an account
+ * makes one at a time.
+ */
+const LARGE_PAGES: FairLimits = { running: 4, runningPerKey: 1, waiting: 500, waitingPerKey: 50 };
+const LARGE_PAGE_WAIT_MS = 15_000;
 
 /** Fleet events in the order in which their transactions became visible, each once along the cursors. */
 export class EventFeed {
   readonly #ports: FeedPorts;
   readonly #polls: EventPolls;
+  readonly #largePages = new FairSemaphore<number>(LARGE_PAGES);
 
   constructor(ports: FeedPorts) {
     this.#ports = ports;
@@ -46,33 +53,56 @@ export class EventFeed {
       opened === null || opened.events === null
         ? reader.begin(caller, request.fromMs)
         : { read: opened.events, server: opened.server };
-    let cursor = await begin();
     const untilMs = clock() + request.waitMs;
+    let cursor = await begin();
+    if (request.gatherMs > 0) {
+      const outcome = await gather(this.#ports, caller, request);
+      if (outcome === 'full') return 'crowded';
+      // Nobody has looked whether there is more.
+      if (outcome === 'ended') return this.#answer(caller, { ...cursor, events: [], hasMore: true });
+    }
     for (;;) {
       const forMs = untilMs - clock();
       // Before the page is read: events that come during that end the waiting.
       const wanted = { ...request, fromMs: cursor.read.fromMs };
       const poll = forMs > 0 ? this.#polls.join(caller, wanted, forMs) : 'none';
       try {
-        const page = await this.#page(caller, cursor, request);
-        if (page === 'other server') await reader.catchUp();
-        if (page === 'lost' && opened !== null) return 'expired';
-        if (typeof page === 'string') {
+        const found = await this.#look(caller, cursor, request);
+        if (found === 'other server') await reader.catchUp();
+        if (found === 'lost' && opened !== null) return 'expired';
+        if (typeof found === 'string') {
           cursor = await begin();
           continue;
         }
-        cursor = page;
-        if (page.events.length > 0 || page.hasMore || poll === 'none')
-          return await this.#answer(caller, page);
+        cursor = found.cursor;
+        if (found.answer !== null) return found.answer;
+        if (poll === 'none') return await this.#answer(caller, { ...cursor, events: [], hasMore: false });
         if (poll === 'full') return 'crowded';
         request.whenLeft?.(() => polls.leave(poll));
         const outcome = await poll.wait(cursor);
         cursor = poll.cursor ?? cursor;
-        if (outcome === 'over') return await this.#answer(caller, { ...cursor, events: [], hasMore: false });
+        if (outcome === 'over' || outcome === 'ended')
+          return await this.#answer(caller, { ...cursor, events: [], hasMore: false });
         if (outcome !== 'again') return outcome;
       } finally {
         if (typeof poll !== 'string') polls.leave(poll);
       }
+    }
+  }
+
+  /** Looks for events behind a cursor; `answer` is null when there are none. */
+  async #look(caller: KeyState, from: EventsCursor, request: EventFeedRequest) {
+    const { accountId } = caller;
+    const isLarge = request.limit > EVENTS_PER_QUERY;
+    if (isLarge) await this.#largePages.acquireWithin(accountId, LARGE_PAGE_WAIT_MS);
+    try {
+      const page = await this.#page(caller, from, request);
+      if (typeof page === 'string') return page;
+      const { read, server } = page;
+      const hasNews = page.events.length > 0 || page.hasMore;
+      return { cursor: { read, server }, answer: hasNews ? await this.#answer(caller, page) : null };
+    } finally {
+      if (isLarge) this.#largePages.release(accountId);
     }
   }
 
@@ -194,7 +224,7 @@ export class EventPolls {
       const cursor = alike[0]?.cursor ?? null;
       if (cursor === null || !upTo.contains(cursor.read.seen)) continue;
       const { seen } = cursor.read;
-      const events = found.events.filter(({ xid }) => !seen.sees(xid));
+      const events = yield* unseen(found.events, seen);
       // Events for them may begin behind this page.
       const isBehind = found.hasMore && events.length === 0 && found.events.length > 0;
       // Two snapshots that were cut short may lack something of each other.
@@ -231,6 +261,18 @@ export class EventPolls {
     const end = { cursor: cursors.seal(group, null, read, server), hasMore };
     return unread.share(group.accountId, yield* pageBytes(events, (event) => texts.event(event), end));
   }
+}
+
+/** Events that are compared with what was seen before others have their turn. */
+const COMPARED_PER_STEP = 1_000;
+
+function* unseen(events: readonly RecordedEvent[], seen: Snapshot): Steps<RecordedEvent[]> {
+  const found: RecordedEvent[] = [];
+  for (const [n, event] of events.entries()) {
+    if (n % COMPARED_PER_STEP === COMPARED_PER_STEP - 1) yield;
+    if (!seen.sees(event.xid)) found.push(event);
+  }
+  return found;
 }
 
 /** Calls that wait for the same events with pages of one size, wherever the cursor of each is. */

@@ -33,8 +33,8 @@ import type { EventFeed } from './eventFeed.ts';
 import { POLLS_PER_ACCOUNT, POLLS_PER_KEY } from './longPolls.ts';
 import { type FeedAnswer, recordedEventView, UNREAD_MAX_BYTES } from './pages.ts';
 
-const CHANGES_LIMIT = limitParameter(1000, 500);
-const EVENT_FEED_LIMIT = limitParameter(1000, 100);
+const CHANGES_LIMIT = limitParameter(10_000, 500);
+const EVENT_FEED_LIMIT = limitParameter(10_000, 100);
 const WAIT_MAX_SECONDS = 25;
 
 export const CURSOR: Parameter = {
@@ -61,8 +61,16 @@ const WAIT: Parameter = {
   schema: { type: 'integer', minimum: 0, maximum: WAIT_MAX_SECONDS, default: 0 },
 };
 
-function readWaitMs(query: Query): number {
-  return clampedInt(query['wait'], 0, WAIT_MAX_SECONDS, 0) * 1000;
+const GATHER: Parameter = {
+  name: 'gather',
+  in: 'query',
+  required: false,
+  description: `How many whole seconds after the call the answer comes at the earliest, whatever there is to tell: what comes meanwhile is in it. Both times count from the call, so \`wait=25&gather=5\` answers after 5 to 25 seconds. It is read like \`wait\`, and a call that gathers counts as one that waits. Errors come at once.`,
+  schema: { type: 'integer', minimum: 0, maximum: WAIT_MAX_SECONDS, default: 0 },
+};
+
+function readSecondsMs(query: Query, { name }: Parameter): number {
+  return clampedInt(query[name], 0, WAIT_MAX_SECONDS, 0) * 1000;
 }
 
 const PRODUCED_FROM: Parameter = {
@@ -143,7 +151,7 @@ const LIST_CHANGES: Operation = {
   summary: 'Read every device that has changed since the last call',
   description:
     'Without a cursor all devices; then what has changed since: new positions, edits, and devices that the key does not see any more. A page has a device at most once, as it is now; positions in between may be left out. Call again at once while `has_more` is true. A change may come twice and is never left out, whichever pod answers.',
-  parameters: [CURSOR, CHANGES_LIMIT, WAIT],
+  parameters: [CURSOR, CHANGES_LIMIT, WAIT, GATHER],
   answers: [
     answered(
       200,
@@ -174,7 +182,7 @@ const READ_EVENT_FEED: Operation = {
   summary: 'Read every event that was produced since the last call',
   description:
     'In the order in which the events became visible, each exactly once along the cursors, however late its point came. Without `cursor` and `from` it begins now, with an empty page. A page of a narrowed feed may be empty while `has_more` is true.',
-  parameters: [CURSOR, PRODUCED_FROM, EVENT_TYPE, DEVICE, EVENT_FEED_LIMIT, WAIT],
+  parameters: [CURSOR, PRODUCED_FROM, EVENT_TYPE, DEVICE, EVENT_FEED_LIMIT, WAIT, GATHER],
   answers: [
     answered(200, 'Events.', feedPage(ref('RecordedEvent')), {
       'one of each type': dataBody(
@@ -205,7 +213,8 @@ export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
     const page = readers.deviceFeed.next(caller, {
       cursor: readCursor(query),
       limit: readLimit(query, CHANGES_LIMIT),
-      waitMs: readWaitMs(query),
+      waitMs: readSecondsMs(query, WAIT),
+      gatherMs: readSecondsMs(query, GATHER),
       whenLeft,
     });
     return page instanceof Promise ? page.then(feedAnswer) : feedAnswer(page);
@@ -239,7 +248,8 @@ export function eventFeedRoute({ readers }: FeedRoutePorts): Route {
       direction: type?.direction ?? null,
       imei: imei ?? null,
       limit: readLimit(query, EVENT_FEED_LIMIT),
-      waitMs: readWaitMs(query),
+      waitMs: readSecondsMs(query, WAIT),
+      gatherMs: readSecondsMs(query, GATHER),
       whenLeft,
     });
     return feedAnswer(page);

@@ -68,7 +68,7 @@ export class LongPolls {
     this.#groups = new GroupsByWorld(ports.watch);
     ports.applied.onApplied((by) => this.#noteApplied(by));
     ports.keyring.onDropped((isDropped) =>
-      this.#endInTurns(({ keyId, group }) => isDropped(keyId, group.accountId)),
+      this.#endInTurns(({ keyId, group }) => isDropped(keyId, group.accountId), 'ended'),
     );
     ports.unread.onRoom((accountId) => {
       for (const { group } of this.#polls) if (group.accountId === accountId) this.#unblock(group);
@@ -94,14 +94,14 @@ export class LongPolls {
     group.add(poll);
     this.#tick ??= setInterval(() => {
       const nowMs = this.#ports.clock();
-      this.#endInTurns(({ untilMs }) => untilMs <= nowMs);
+      this.#endInTurns(({ untilMs }) => untilMs <= nowMs, 'over');
     }, TICK_MS);
     return 'in';
   }
 
   /** The caller has hung up, or has its answer already. */
   leave(poll: LongPoll): void {
-    if (!poll.isEnding && this.#remove(poll)) poll.outcome.resolve('over');
+    if (!poll.isEnding && this.#remove(poll)) poll.outcome.resolve('ended');
   }
 
   /** Answers polls of one account, a few in each turn of the event loop. `settle` must not throw. */
@@ -143,7 +143,7 @@ export class LongPolls {
   /** Ends all waiting; from now on nobody waits. */
   close(): void {
     this.#isClosed = true;
-    for (const poll of this.#polls) this.#end(poll);
+    for (const poll of this.#polls) this.#end(poll, 'over');
   }
 
   #noteApplied(by: AppliedBy): void {
@@ -170,11 +170,11 @@ export class LongPolls {
     this.wake(group);
   }
 
-  #endInTurns(isOver: (poll: LongPoll) => boolean): void {
+  #endInTurns(isOver: (poll: LongPoll) => boolean, outcome: 'over' | 'ended'): void {
     const over = [...this.#polls].filter((poll) => !poll.isEnding && isOver(poll));
     for (const poll of over) poll.isEnding = true;
     for (const polls of Map.groupBy(over, ({ group }) => group.accountId).values())
-      void this.#inTurns(polls, (poll) => this.#end(poll));
+      void this.#inTurns(polls, (poll) => this.#end(poll, outcome));
   }
 
   async #inTurns<Poll extends LongPoll>(polls: readonly Poll[], work: (poll: Poll) => void): Promise<void> {
@@ -185,10 +185,10 @@ export class LongPolls {
     }
   }
 
-  #end(poll: LongPoll): void {
+  #end(poll: LongPoll, outcome: 'over' | 'ended'): void {
     // Asked before the last poll leaves its group, which ends that.
-    const outcome = poll.group.isBlocked ? 'unread' : 'over';
-    if (this.#remove(poll)) poll.outcome.resolve(outcome);
+    const { isBlocked } = poll.group;
+    if (this.#remove(poll)) poll.outcome.resolve(isBlocked ? 'unread' : outcome);
   }
 
   #remove(poll: LongPoll): boolean {
@@ -206,10 +206,11 @@ export class LongPolls {
 }
 
 /**
- * 'over': the time is up and nothing is new. 'unread': something is new, and the account has no room for it (see
+ * 'over': the time is up and nothing is new, or the pod stops. 'ended': the caller has hung up, or its key may have changed:
+ * it is told nothing new. 'unread': something is new, and the account has no room for it (see
  * UnreadAnswers). 'expired': the cursor cannot be followed any more. 'again': the caller must look for itself.
  */
-export type PollOutcome = FeedPage | 'over' | 'unread' | 'expired' | 'again';
+export type PollOutcome = FeedPage | 'over' | 'ended' | 'unread' | 'expired' | 'again';
 
 /** A call that waits for something new. */
 export class LongPoll {

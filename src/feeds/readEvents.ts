@@ -11,6 +11,10 @@ import { selectEventFeed, selectPresent, selectSeenBefore } from './eventFeed.sq
 
 /** How long Postgres may take for a page. */
 const READ_LIMIT_MS = 15_000;
+/** Events that one query reads. A larger page takes several, so that others have their turns between them. */
+export const EVENTS_PER_QUERY = 1_000;
+/** A page that takes longer ends where it is. */
+const LONG_READ_MS = 5_000;
 
 /** How far a reader of events has come, and on which server. */
 export interface EventsCursor {
@@ -57,11 +61,36 @@ export class EventReader {
    * the one that memory follows. 'lost': the server lacks something of what was seen.
    */
   async next(
+    caller: Reader,
+    cursor: EventsCursor,
+    filters: EventFilters,
+    limit: number,
+    upTo: Snapshot | null = null,
+  ): Promise<EventsPage | 'other server' | 'lost'> {
+    const longUntilMs = performance.now() + LONG_READ_MS;
+    const first = await this.#read(caller, cursor, filters, Math.min(limit, EVENTS_PER_QUERY), upTo);
+    if (typeof first === 'string' || limit <= EVENTS_PER_QUERY) return first;
+    const events = [...first.events];
+    let page = first;
+    // As many queries at most as whole ones make a page.
+    for (let left = limit - EVENTS_PER_QUERY; left > 0; left -= EVENTS_PER_QUERY) {
+      if (!page.hasMore || performance.now() > longUntilMs) break;
+      const next = await this.#read(caller, page, filters, Math.min(left, EVENTS_PER_QUERY), upTo);
+      // The next call is told of that.
+      if (typeof next === 'string') break;
+      for (const event of next.events) events.push(event);
+      page = next;
+    }
+    return { ...page, events };
+  }
+
+  /** `next` by one query. */
+  async #read(
     { accountId, worldIds }: Reader,
     { read, server: seenOn }: EventsCursor,
     { type, direction, imei }: EventFilters,
     limit: number,
-    upTo: Snapshot | null = null,
+    upTo: Snapshot | null,
   ): Promise<EventsPage | 'other server' | 'lost'> {
     const { reads, cuts, cursors, follower } = this.#ports;
     const { seen, open, fromMs } = read;

@@ -149,16 +149,32 @@ describe('GET /devices/changes', () => {
     assert.ok(performance.now() - startMs >= 950);
   });
 
+  test('what gathers is answered after its time at the earliest', async () => {
+    const reader = new DeviceReader(key);
+    await reader.settle(pod);
+    const startMs = performance.now();
+    const gathering = reader.page(pod, 'wait=25&gather=1');
+    await pod.points([point(6)]);
+    const { body } = await gathering;
+    assert.ok(performance.now() - startMs >= 950);
+    assert.deepEqual(
+      body.data.map(({ imei }: { imei: string }) => imei),
+      [imeiOf(6)],
+    );
+  });
+
   test('a caller that hangs up leaves its place to another, on both feeds', async () => {
     const reader = new DeviceReader(key);
     await reader.settle(pod);
     const events = (await admin.key(OWNER, { scopes: 'read_events' })).key;
     const { body } = await pod.get('/api/v3/events/feed', events);
     for (const [path, cursor, by] of [
-      ['devices/changes', reader.cursor, key],
-      ['events/feed', body.meta.cursor, events],
+      ['devices/changes?wait=25', reader.cursor, key],
+      ['devices/changes?gather=25', reader.cursor, key],
+      ['events/feed?wait=25', body.meta.cursor, events],
+      ['events/feed?gather=25', body.meta.cursor, events],
     ] as const) {
-      const url = `${pod.api}/api/v3/${path}?wait=25&cursor=${cursor}`;
+      const url = `${pod.api}/api/v3/${path}&cursor=${cursor}`;
       const ask = (signal: AbortSignal) =>
         openAnswer(url, { 'X-API-Key': by }, signal).then(
           (answer) => answer.resume() && 'answered',

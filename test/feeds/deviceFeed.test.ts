@@ -85,7 +85,7 @@ describe('calls that wait at the same place', () => {
     const cursor = await memory.cursor(ATTACKER);
     const leave: (() => void)[] = [];
     const whenLeft = (listener: () => void) => void leave.push(listener);
-    const query = { cursor, limit: 10, waitMs: 25_000, whenLeft };
+    const query = { cursor, limit: 10, waitMs: 25_000, gatherMs: 0, whenLeft };
     const all = Array.from({ length: 20 }, () =>
       Promise.resolve(memory.feed.next(callerOf(ATTACKER), query)),
     );
@@ -106,6 +106,60 @@ describe('calls that wait at the same place', () => {
   });
 });
 
+describe('pages of ten thousand', () => {
+  test('bring every device once, page by page', async () => {
+    const memory = new MemoryFeed(25_000);
+    const pages: Page[] = [];
+    for (let cursor: string | null = null, hasMore = true; hasMore; ) {
+      const page: Page = await memory.page(ATTACKER, { cursor, limit: 10_000 });
+      assert.ok(page.meta.cursor.length <= 500);
+      ({ cursor, has_more: hasMore } = page.meta);
+      pages.push(page);
+    }
+    assert.deepEqual(
+      pages.map(({ data }) => data.length),
+      [10_000, 10_000, 5_000],
+    );
+    const imeis = pages.flatMap(({ data }) => data.map(({ imei }) => imei));
+    assert.deepEqual(
+      imeis,
+      everyId(25_000).map((n) => String(350_000_000_000_000 + n)),
+    );
+    memory.close();
+  });
+
+  test('let another account have its page after a few steps, and devices stand on it as its cursor says', async () => {
+    const memory = new MemoryFeed(10_000);
+    const [cursor, own] = [await memory.cursor(ATTACKER), await memory.cursor(VICTIM)];
+    memory.edit(everyId(10_000));
+    const query = { cursor, limit: 10_000, waitMs: 0, gatherMs: 0 };
+    const large = Array.from({ length: 10 }, () =>
+      Promise.resolve(memory.feed.next(callerOf(ATTACKER), query)),
+    );
+    // One step has been read.
+    await new Promise((resolve) => setImmediate(resolve));
+    memory.edit([9_999]);
+    const victim = Promise.resolve(memory.feed.next(callerOf(VICTIM), { ...query, cursor: own, limit: 501 }));
+    let isAnswered = false;
+    void victim.then(() => {
+      isAnswered = true;
+    });
+    let turns = 0;
+    for (; !isAnswered; turns++) await new Promise((resolve) => setImmediate(resolve));
+    const left = await memory.settle();
+    assert.ok(turns < 60 && left > 1_000, `answered after ${turns} turns; ${left} more for the others`);
+    madePage(await victim).handover?.done();
+    const [first] = await Promise.all(large);
+    const page = pageOf(madePage(first).bytes);
+    const names = new Map(page.data.map(({ imei, name }) => [imei, name]));
+    const last = await memory.page(ATTACKER, { cursor: page.meta.cursor, limit: 10_000 });
+    for (const { imei, name } of last.data) names.set(imei, name);
+    const all = await memory.page(ATTACKER, { cursor: null, limit: 10_000 });
+    assert.deepEqual(new Map([...names].sort()), new Map(all.data.map(({ imei, name }) => [imei, name])));
+    memory.close();
+  });
+});
+
 describe('answers that nobody reads', () => {
   test('stop at the room of their account, waits go on when it is read, and others are answered', async () => {
     const unreadMaxBytes = 100_000;
@@ -118,8 +172,10 @@ describe('answers that nobody reads', () => {
     await memory.settle();
     const largestBytes = madePage(await victim).bytes.length;
     assert.ok(memory.unread.bytesOf(ATTACKER) <= unreadMaxBytes + largestBytes);
-    assert.equal(await memory.feed.next(callerOf(ATTACKER), { cursor, limit: 10, waitMs: 0 }), 'unread');
-    assert.equal(await memory.feed.next(callerOf(ATTACKER), { cursor, limit: 300, waitMs: 0 }), 'unread');
+    for (const limit of [10, 300, 10_000]) {
+      const query = { cursor, limit, waitMs: 0, gatherMs: 0 };
+      assert.equal(await memory.feed.next(callerOf(ATTACKER), query), 'unread', `${limit}`);
+    }
 
     const unread: FeedPage[] = [];
     let answered = 0;

@@ -108,6 +108,32 @@ describe('GET /events/feed', () => {
     );
   });
 
+  test('gives pages of ten thousand, each event once, also where it is narrowed', async () => {
+    const reader = new EventReader(key);
+    await reader.follow(pod);
+    const before = reader.ids.length;
+    const commitLate = await openEvent();
+    await sql`
+      insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
+      select world_id, id, imei, type, 'many',
+        jsonb_build_object('position', jsonb_build_object('lat', 1, 'lng', 2), type, 'A1'), now()
+      from device, generate_series(1, 12500) n, lateral (
+        select case when n % 20 = 0 then 'rfid' else 'alarm' end as type) t
+      where imei = ${IMEI}`;
+    const narrowed = new EventReader(key);
+    narrowed.cursor = reader.cursor;
+    const first = await reader.page(pod, 'limit=10000');
+    assert.deepEqual([first.body.data.length, first.body.meta.has_more], [10_000, true]);
+    await commitLate();
+    await toggle();
+    const second = await reader.page(pod, 'limit=10000&gather=1');
+    assert.deepEqual([second.body.data.length, second.body.meta.has_more], [2_502, false]);
+    const ids = reader.ids.slice(before);
+    assert.equal(new Set(ids).size, 12_502);
+    const rfid = await narrowed.follow(pod, 'limit=10000&type=rfid');
+    assert.equal(rfid.length, 625);
+  });
+
   test('is narrowed by type and device', async () => {
     const on = new EventReader(key);
     const events = await on.follow(pod, 'from=2000-01-01&type=ignition_on&limit=2');

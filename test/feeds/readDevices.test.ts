@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { firstRead, isCurrent, readDevices } from '../../src/feeds/readDevices.ts';
+import { type DevicesPage, firstRead, isCurrent } from '../../src/feeds/readDevices.ts';
+import { readInSteps } from '../../src/feeds/readInSteps.ts';
+import type { Steps } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 
 const WORLD_IDS = [1, 2] as const;
@@ -21,6 +23,12 @@ interface Transaction {
   readonly deviceId: number;
   readonly revision: number;
   readonly fromWorldId: number;
+}
+
+/** A page that is read in steps. */
+interface Reading {
+  readonly limit: number;
+  readonly steps: Steps<DevicesPage | null>;
 }
 
 /** What is known of a device: the revisions of its last edit and of its last position. */
@@ -65,7 +73,8 @@ test('whatever the order in which transactions commit, a reader who hops between
     ),
     n: fc.nat(50),
     pod: fc.nat(1),
-    limit: fc.integer({ min: 1, max: 3 }),
+    limit: fc.integer({ min: 1, max: 6 }),
+    perStep: fc.integer({ min: 1, max: 3 }),
   });
   fc.assert(
     fc.property(fc.array(step, { minLength: 60, maxLength: 300 }), (steps) => {
@@ -111,11 +120,19 @@ test('whatever the order in which transactions commit, a reader who hops between
         done.push(transaction);
         return transaction;
       };
-      const read = (pod: Pod, limit: number): boolean => {
+      const begin = (pod: Pod, limit: number, perStep: number): Reading => {
         const place = reader.read ?? firstRead(pod.followed);
         if (!isCurrent(pod, place)) follow(pod);
-        const page = readDevices(pod, WORLD_IDS, place, limit);
+        return { limit, steps: readInSteps(() => pod, WORLD_IDS, place, limit, perStep) };
+      };
+      /** Null while the page is being read; else whether more follows. */
+      const goOn = ({ limit, steps }: Reading): boolean | null => {
+        const step = steps.next();
+        if (step.done !== true) return null;
+        const page = step.value as DevicesPage;
         assert.ok(page.items.length <= limit);
+        const imeis = page.items.map((item) => (item.device === null ? item.imei : item.device.imei));
+        assert.equal(new Set(imeis).size, imeis.length, 'a device stands once on a page');
         for (const item of page.items) {
           if (item.device === null) {
             reader.states.delete(item.imei);
@@ -130,7 +147,15 @@ test('whatever the order in which transactions commit, a reader who hops between
         reader.read = page.read;
         return page.hasMore;
       };
-      for (const { kind, n, pod, limit } of steps) {
+      const read = (pod: Pod, limit: number): boolean => {
+        const reading = begin(pod, limit, 1);
+        for (;;) {
+          const hasMore = goOn(reading);
+          if (hasMore !== null) return hasMore;
+        }
+      };
+      let reading: Reading | null = null;
+      for (const { kind, n, pod, limit, perStep } of steps) {
         const at = pods[pod] as Pod;
         // A device is locked by one transaction at a time.
         const deviceId = 1 + (n % DEVICES);
@@ -146,8 +171,12 @@ test('whatever the order in which transactions commit, a reader who hops between
             at.own.add(own.xid);
           }
         } else if (kind === 'follow') follow(at);
-        else if (kind === 'read') read(at, limit);
+        else if (kind === 'read') {
+          reading ??= begin(at, limit, perStep);
+          if (goOn(reading) !== null) reading = null;
+        }
       }
+      while (reading !== null && goOn(reading) === null);
       while (commit(0) !== null);
       for (const pod of pods) follow(pod);
       let rounds = 0;
@@ -159,4 +188,53 @@ test('whatever the order in which transactions commit, a reader who hops between
     }),
     { seed: 15, numRuns: 1_000 },
   );
+});
+
+describe('a page that is read in steps', () => {
+  const DEVICES = 3_000;
+  const filled = () => {
+    const pod = new Pod();
+    for (let id = 1; id <= DEVICES; id++) pod.fleet.putDevice(fieldsAt(id, 1, 0), 1);
+    pod.followed = new Snapshot(2, 2, []);
+    for (const xid of [5, 6]) pod.own.add(xid);
+    return pod;
+  };
+
+  test('shows devices as they were when they were read, a thousand at a time', () => {
+    const pod = filled();
+    const steps = readInSteps(() => pod, [1], firstRead(pod.followed), DEVICES);
+    steps.next();
+    for (const id of [1, 1_000, 1_001, DEVICES]) apply(pod, edit(id));
+    steps.next();
+    for (const id of [1_002, DEVICES]) apply(pod, { ...edit(id), revision: 6, xid: 6 });
+    const { value: page } = steps.next();
+    const names = page?.items.map(({ device }) => device?.fields.name);
+    assert.equal(names?.length, DEVICES);
+    assert.deepEqual(
+      [1, 1_000, 1_001, 1_002, DEVICES].map((id) => names?.[id - 1]),
+      ['0', '0', '5', '0', '6'],
+    );
+  });
+
+  test('ends where memory has become older, or is of another server', () => {
+    const pod = filled();
+    const older = filled();
+    older.followed = new Snapshot(1, 1, []);
+    for (const later of [older, null]) {
+      let view: Pod | null = pod;
+      const steps = readInSteps(() => view, [1], firstRead(pod.followed), DEVICES);
+      steps.next();
+      view = later;
+      const { value: page } = steps.next();
+      assert.deepEqual([page?.items.length, page?.hasMore], [1_000, true]);
+    }
+  });
+
+  const edit = (deviceId: number): Transaction => ({
+    xid: 5,
+    kind: 'name',
+    deviceId,
+    revision: 5,
+    fromWorldId: 1,
+  });
 });

@@ -50,9 +50,10 @@ export class MemoryFeed {
     this.unread = counted;
     this.#counted = counted;
     this.#polls = testPolls(this.turns, this.fleet.watch, this.#applied, counted);
+    this.#polls.state.nowMs = NOW_MS;
     const catchUp = () => Promise.resolve(this.whenAsked());
     const follower: LogFollower = { applied: this.#applied, catchUp };
-    const clock = () => NOW_MS;
+    const clock = () => this.#polls.state.nowMs;
     const cursors = new Cursors(createSecretKey(Buffer.alloc(32)), this.#applied, clock);
     const { polls } = this.#polls;
     const { fleet, turns, unread } = this;
@@ -107,14 +108,29 @@ export class MemoryFeed {
 
   /** A page that its reader takes at once. */
   async page(accountId: number, query: { cursor: string | null; limit: number }): Promise<Page> {
-    const answer = await this.feed.next(callerOf(accountId), { ...query, waitMs: 0 });
+    const answer = await this.feed.next(callerOf(accountId), { ...query, waitMs: 0, gatherMs: 0 });
     if (typeof answer === 'string') throw new Error(answer);
     answer.handover?.done();
     return pageOf(answer.bytes);
   }
 
   wait(accountId: number, cursor: string, limit = 1_000, keyId?: number) {
-    return Promise.resolve(this.feed.next(callerOf(accountId, keyId), { cursor, limit, waitMs: 25_000 }));
+    const query = { cursor, limit, waitMs: 25_000, gatherMs: 0 };
+    return Promise.resolve(this.feed.next(callerOf(accountId, keyId), query));
+  }
+
+  /** Time passes, which a mocked interval notices when it is run. */
+  pass(ms: number): void {
+    this.#polls.state.nowMs += ms;
+  }
+
+  dropKey(keyId: number): void {
+    this.#polls.dropKey(keyId);
+  }
+
+  /** Calls that wait. */
+  get waiting(): number {
+    return this.#polls.polls.size;
   }
 
   settle(): Promise<number> {
