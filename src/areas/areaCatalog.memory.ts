@@ -4,7 +4,7 @@ import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/measure.ts';
 import { invariant } from '../lib/errors.ts';
-import { radixOrder } from '../lib/radixOrder.ts';
+import { radixOrder, release } from '../lib/radixOrder.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { AreaType, StoredArea } from './area.ts';
 import type { Shape } from './shape.ts';
@@ -84,6 +84,7 @@ export class AreaCatalog {
         tree?.load(Array.from(order.subarray(at, at + ENTRIES_PER_STEP), (n) => entries[n] as Entry));
         yield;
       }
+      release(order);
     }
     this.#loaded.clear();
   }

@@ -1,5 +1,5 @@
 import { invariant } from '../lib/errors.ts';
-import { radixOrder } from '../lib/radixOrder.ts';
+import { radixOrder, release } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
 
 /** Entries of one segment. */
@@ -157,6 +157,7 @@ export class ChangeOrder {
       this.put(slot, columns.movedXid(slot), columns.editedXid(slot));
       if (n % FILLED_PER_STEP === 0) yield;
     }
+    release(order);
   }
 
   #xidOf(slot: number): number {

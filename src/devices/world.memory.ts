@@ -1,5 +1,5 @@
 import { distanceM } from '../geo/wgs84.ts';
-import { passingBuffer, radixOrder } from '../lib/radixOrder.ts';
+import { passingBuffer, radixOrder, release } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import {
   type ChangedSlot,
@@ -89,7 +89,9 @@ export class World {
       byImei[at] = row;
       if (n % FILLED_PER_STEP === 0) yield;
     }
+    release(byHead);
     yield* this.devices.fill(byImei);
+    release(byImei);
     yield* this.changes.fill(rows);
     yield* this.positions.fill(positioned);
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { radixOrder } from '../../src/lib/radixOrder.ts';
+import { passingBuffer, radixOrder, release } from '../../src/lib/radixOrder.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 
 test('a step reads some thousand keys at most, so that others have their turn', () => {
@@ -31,4 +31,17 @@ test('keys come in their order, and equal ones as they came, however many there 
     }),
     { seed: 5, numRuns: 30 },
   );
+});
+
+test('the memory of an order that is released is free at once', () => {
+  const order = inOneGo(radixOrder(3_000, (n) => n));
+  release(order);
+  assert.deepEqual([order.length, order.buffer.byteLength], [0, 0]);
+  const before = process.memoryUsage.rss();
+  for (let n = 0; n < 20; n++) {
+    const passing = new Uint8Array(passingBuffer(2 ** 26));
+    passing.fill(1);
+    release(passing);
+  }
+  assert.ok(process.memoryUsage.rss() - before < 2 ** 28, 'not even four of twenty pieces are left');
 });

@@ -1,6 +1,6 @@
 import { isLatLng, writeSurfacePoint } from '../../geo/wgs84.ts';
 import { invariant } from '../../lib/errors.ts';
-import { passingBuffer, radixOrder } from '../../lib/radixOrder.ts';
+import { passingBuffer, radixOrder, release } from '../../lib/radixOrder.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';
 import { type Cell, Search, type SlotFilter, splitCell, WHOLE_EARTH } from './search.ts';
@@ -81,6 +81,8 @@ export class PositionIndex {
       this.trie.insert(slots[at]!, points[3 * at]!, points[3 * at + 1]!, points[3 * at + 2]!);
       if (n % FILLED_PER_STEP === 0) yield;
     }
+    release(order);
+    release(points);
     this.devices += slots.length;
   }
 
