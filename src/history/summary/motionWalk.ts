@@ -9,6 +9,20 @@ export interface TrackPoint {
   readonly speedKmh: number;
 }
 
+/** A part of a track, column by column, in the order of time. */
+export type TrackColumns = { readonly count: number } & Readonly<
+  Record<'recordedAtMs' | 'lats' | 'lngs' | 'speedsKmh', ArrayLike<number>>
+>;
+
+export function pointAt({ recordedAtMs, lats, lngs, speedsKmh }: TrackColumns, n: number): TrackPoint {
+  return {
+    recordedAtMs: recordedAtMs[n] as number,
+    lat: lats[n] as number,
+    lng: lngs[n] as number,
+    speedKmh: speedsKmh[n] as number,
+  };
+}
+
 /** From one point of a track to the next. */
 export interface Way {
   readonly from: TrackPoint;
@@ -84,6 +98,20 @@ export class MotionWalk<Sums> {
     if (from === null) this.#stand = standAt(point, isSlow);
     else this.#go({ from, to: point, isGap: point.recordedAtMs - from.recordedAtMs > GAP_MS }, isSlow);
     this.#ledger.addPoint(point);
+  }
+
+  /**
+   * What the vehicle does for certain: it moves until the next slow point or gap, or is parked until the next fast one. null:
+   * that is not decided yet.
+   */
+  get steadyMotion(): Motion | null {
+    if (this.#stand === null) return this.#last === null ? null : 'moving';
+    return this.#stand.isParked && !this.#hasTail ? 'parked' : null;
+  }
+
+  /** Goes on behind points of the steady motion, without a gap, that the ledger has. `last`: the last of them. */
+  goOnFrom(last: TrackPoint): void {
+    this.#last = last;
   }
 
   /** To be called once, after the last point. A vehicle that has not left its stand by then is still there. */

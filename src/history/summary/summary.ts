@@ -2,15 +2,18 @@ import { distanceM } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { addPoint, CalendarLedger, type OpenPeriod, openPeriod, type Period } from './calendarLedger.ts';
 import type { LocalDays } from './localDays.ts';
-import { type Ledger, type Motion, MotionWalk, type TrackPoint, type Way } from './motionWalk.ts';
+import {
+  type Ledger,
+  type Motion,
+  MotionWalk,
+  pointAt,
+  type TrackColumns,
+  type TrackPoint,
+  type Way,
+} from './motionWalk.ts';
 
 export const SUMMARY_PERIODS = ['total', 'day', 'trip'] as const;
 export type SummaryPeriods = (typeof SUMMARY_PERIODS)[number];
-
-/** A part of a track, column by column, in the order of time. */
-type TrackColumns = { readonly count: number } & Readonly<
-  Record<'recordedAtMs' | 'lats' | 'lngs' | 'speedsKmh', ArrayLike<number>>
->;
 
 export interface SummaryRequest {
   readonly by: SummaryPeriods;
@@ -50,16 +53,26 @@ export class Summary {
   }
 
   *take(track: TrackColumns): Steps<void> {
-    for (let n = 0; n < track.count; n++) {
-      this.#walk.step({
-        recordedAtMs: track.recordedAtMs[n] as number,
-        lat: track.lats[n] as number,
-        lng: track.lngs[n] as number,
-        speedKmh: track.speedsKmh[n] as number,
-      });
-      if (n % POINTS_PER_STEP === POINTS_PER_STEP - 1) yield;
+    for (let n = 0; n < track.count; ) {
+      const end = Math.min(n + POINTS_PER_STEP, track.count);
+      while (n < end) n = this.#takeRun(track, n, end);
+      if (n < track.count) yield;
     }
     this.#points += track.count;
+  }
+
+  /** Takes a point, or a run of those that change nothing: nearly all are in one. Returns the place behind it. */
+  #takeRun(track: TrackColumns, n: number, end: number): number {
+    const motion = this.#walk.steadyMotion;
+    if (n > 0 && motion !== null && this.#ledger instanceof CalendarLedger) {
+      const next = this.#ledger.addRun(motion, track, n, end);
+      if (next > n) {
+        this.#walk.goOnFrom(pointAt(track, next - 1));
+        return next;
+      }
+    }
+    this.#walk.step(pointAt(track, n));
+    return n + 1;
   }
 
   /** To be called once, after the last part. Of a total there is one period, whatever the track. */

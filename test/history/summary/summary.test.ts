@@ -257,6 +257,23 @@ describe('on any track', () => {
   });
 });
 
+describe('runs of points', () => {
+  test('add up to the same bits as the points one by one', () => {
+    fc.assert(
+      fc.property(
+        ANY_TRACK,
+        fc.constantFrom<SummaryPeriods>('total', 'day', 'trip'),
+        fc.integer({ min: 2, max: 61 }),
+        (track, by, pagePoints) => {
+          const asked = { zone: 'Europe/Rome', pagePoints };
+          assert.deepEqual(summarize(track, by, asked), summarize(track, by, { ...asked, pagePoints: 1 }));
+        },
+      ),
+      { numRuns: runs(300) },
+    );
+  });
+});
+
 describe('on recorded tracks', { skip: skipWithoutData }, () => {
   test('the summary is that of a naive replay', async () => {
     const tracks = await readTraces(START_MS);
@@ -268,6 +285,11 @@ describe('on recorded tracks', { skip: skipWithoutData }, () => {
       const { fromMs: _, toMs: __, ...sums } = total;
       assert.deepEqual(rounded(sums), rounded(naivePeriod(track, fromMs, toMs)));
       assert.deepEqual(summarize(track, 'trip').map(rounded), naiveTrips(track).map(rounded));
+      for (const by of ['total', 'day'] as const)
+        assert.deepEqual(
+          summarize(track, by, { pagePoints: 1_000 }),
+          summarize(track, by, { pagePoints: 1 }),
+        );
     }
   });
 });
