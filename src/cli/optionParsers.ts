@@ -56,6 +56,20 @@ export function parseWhole(text: string, min: number, max: number): Result<numbe
   return fail(`must be a whole number from ${min} to ${max}`);
 }
 
+/** The address of a service: http or https, with nothing behind its path. */
+export function parseUrl(text: string): Result<string, string> {
+  const url = URL.parse(text.trim());
+  const isPlain = url !== null && url.username === '' && url.password === '' && !/[?#]/.test(text);
+  if (!isPlain || !/^https?:$/.test(url.protocol))
+    return fail('must be an address such as https://fleet.example.com');
+  return ok(url.href);
+}
+
+/** An API key, as it may stand in a header. */
+export function parseKey(text: string): Result<string, string> {
+  return /^[!-~]{1,200}$/.test(text) ? ok(text) : fail('is not an API key');
+}
+
 const GROUPS_MAX = 50;
 
 /**

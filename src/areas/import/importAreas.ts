@@ -14,6 +14,7 @@ import {
   lockAreaQuota,
   lockAreasByExternalId,
   lockExternalIds,
+  moveArea,
   selectAreaQuota,
   selectAreasByExternalId,
   updateArea,
@@ -45,8 +46,16 @@ export async function dryRunImport(
   return reportOf(plan, outcome, ids);
 }
 
-/** Creates and updates what the plan asks for, all of it in one transaction; what is invalid costs only itself. */
-export function importAreas(ports: WritePorts, writer: AreaWriter, plan: ImportPlan): Promise<ImportReport> {
+/**
+ * Creates and updates what the plan asks for, all of it in one transaction; what is invalid costs only itself. All of it
+ * comes into the world `worldId`; null: what is new into that of the account, and the rest stays where it is.
+ */
+export function importAreas(
+  ports: WritePorts,
+  writer: AreaWriter,
+  plan: ImportPlan,
+  worldId: number | null = null,
+): Promise<ImportReport> {
   return writeWorlds(ports, async (scope) => {
     const { tx } = scope;
     const { accountId } = writer;
@@ -54,9 +63,13 @@ export function importAreas(ports: WritePorts, writer: AreaWriter, plan: ImportP
     if (externalIds.length > 0) await lockExternalIds(tx, accountId);
     const stored = await lockAreasByExternalId(tx, accountId, externalIds);
     const outcome = await resolve(scope, plan, writer, stored, await lockAreaQuota(tx, accountId));
-    const saved = await save(tx, { worldId: writer.worldIds[0] as number, accountId }, outcome.writes);
-    for (const [worldId, areas] of Map.groupBy(saved, (area) => area.worldId)) {
-      scope.changed({ kind: 'area', worldId, entityIds: areas.map(({ id }) => id) });
+    const owner = { worldId: worldId ?? (writer.worldIds[0] as number), accountId };
+    const saved = await save(tx, owner, outcome.writes);
+    const moved = saved.filter((area) => worldId !== null && area.worldId !== worldId);
+    for (const { id } of moved) await moveArea(tx, id, owner.worldId);
+    const arrived = moved.map((area) => ({ ...area, worldId: owner.worldId }));
+    for (const [changedWorldId, areas] of Map.groupBy([...saved, ...arrived], (area) => area.worldId)) {
+      scope.changed({ kind: 'area', worldId: changedWorldId, entityIds: areas.map(({ id }) => id) });
     }
     const ids = saved.map(({ id }) => id);
     return reportOf(plan, outcome, ids);
@@ -125,9 +138,9 @@ function reportOf(
 }
 
 /** What an import does. A dry run and a real one resolve the same plan, so the first predicts the second. */
-export interface ImportOutcome {
+export interface ImportOutcome<Stored extends Defined = StoredArea> {
   /** Every area to insert or update, once, in its final state and in the order it was first mentioned. */
-  readonly writes: readonly ImportWrite[];
+  readonly writes: readonly ImportWrite<Stored>[];
   /** One entry for each area that a feature made; `write` is an index of `writes`. In the order of the features. */
   readonly created: readonly { readonly index: number; readonly write: number }[];
   /** One entry for each change; an area that two features name is here twice, or here and in `created`. */
@@ -141,9 +154,12 @@ export interface ImportOutcome {
   readonly warnings: readonly ImportWarning[];
 }
 
-interface ImportWrite {
+/** What is known of an area that exists. */
+export type Defined = Pick<StoredArea, 'definition'>;
+
+interface ImportWrite<Stored extends Defined = StoredArea> {
   /** The area to update; null for a new one. */
-  readonly stored: StoredArea | null;
+  readonly stored: Stored | null;
   readonly area: ValidArea;
 }
 
@@ -157,12 +173,12 @@ export interface ImportWarning {
  * comes twice in one call is created (or updated) by its first feature and updated by the next. What `quota` has no room
  * for is left out, with one error for each feature; what comes after it may fit. Yields after each item.
  */
-export function* resolveImport(
+export function* resolveImport<Stored extends Defined = StoredArea>(
   plan: ImportPlan,
-  stored: ReadonlyMap<string, StoredArea>,
+  stored: ReadonlyMap<string, Stored>,
   quota: AreaQuota,
-): Steps<ImportOutcome> {
-  const writes: ImportWrite[] = [];
+): Steps<ImportOutcome<Stored>> {
+  const writes: ImportWrite<Stored>[] = [];
   const created: ImportOutcome['created'][number][] = [];
   const updated: ImportOutcome['updated'][number][] = [];
   const errors = [...plan.errors];
