@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { knownParameters } from '../../../src/http/dispatcher.ts';
 import { readQuery, unknownParametersText } from '../../../src/http/parameters.ts';
+import { openAnswer } from '../../support/feeds/feedReader.ts';
 import { apiSide, keyOf } from '../../support/http/apiSide.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';
 import { bareRequest } from '../../support/http/http.ts';
@@ -140,6 +141,21 @@ describe('every route of v3', () => {
       assert.equal(readQuery(`/api/v3/x?${query}`, knownParameters('v3', route)).unknown, null);
     });
   }
+
+  test('names them where its answer is streamed, too', async () => {
+    const leaving = new AbortController();
+    for (const path of ['stream?snapshot=false&', 'devices/changes?', 'history/export?format=csv&'])
+      for (const [query, status] of [
+        ['nonsense=1', 200],
+        ['nonsense=1&strict=true', 400],
+      ] as const) {
+        const url = `${owner.pod.api}/api/v3/${path}${query}`;
+        const answer = await openAnswer(url, { 'X-API-Key': owner.key }, leaving.signal);
+        answer.on('error', () => undefined).resume();
+        assert.deepEqual([answer.statusCode, answer.headers[HEADER]], [status, 'nonsense'], url);
+      }
+    leaving.abort();
+  });
 
   test('has `strict` and the header in the description', () => {
     const { paths, components } = describedApi();
