@@ -97,6 +97,15 @@ describe('summaries of a fleet that are not read at once', () => {
     const lines = (await text(response)).trimEnd().split('\n');
     assert.equal(lines.length, DAYS * (DEVICES - 1));
     assert.ok(!lines.some((line) => line.includes(LAST)));
+    // Memory still has it, and a total would be a line even without points.
+    const { body } = await owner.pod.get(
+      `/api/v3/history/summary?from=${iso(FIRST_MS)}&devices=${devices[0]?.imei},${LAST}`,
+      owner.key,
+    );
+    assert.deepEqual(
+      body.data.map(({ device }: { device: { imei: string } }) => device.imei),
+      [devices[0]?.imei],
+    );
     await owner.sql`
       update device set world_id = (select world_id from account where email = ${OWNER}) where imei = ${LAST}`;
   });
