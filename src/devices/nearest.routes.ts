@@ -16,6 +16,7 @@ import {
   shapeOf,
 } from '../http/openapi/schema.ts';
 import {
+  hasOneOf,
   isBlank,
   LAT,
   LNG,
@@ -137,10 +138,10 @@ function nearest(ports: NearestPorts, places: FairSemaphore<number>, call: Call)
   const maxKm = maxKmOf(query['max_km']);
   if (maxKm === 'invalid') return errorAnswer('BAD_REQUEST', MAX_KM.errorMessage);
   const maxM = maxMetres(maxKm);
-  const filter = readFilter(query);
-  if (!filter.ok) return filter.error;
+  const filter = hasOneOf(query, FILTERS) ? readFilter(query) : null;
+  if (filter?.ok === false) return filter.error;
   const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
-  if (filter.value !== null) {
+  if (filter !== null && filter.value !== null) {
     const question = { lat, lng, limit, maxM };
     const found = nearestPassing(ports, places, call, question, filter.value);
     return found instanceof Promise

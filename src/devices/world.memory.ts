@@ -36,8 +36,8 @@ export class World {
   readonly changes: WorldChanges;
   /** Which of its devices are in which areas, of this world or of another that watches it. */
   readonly occupants: Occupants;
-  /** Indexes of the positions of some of its devices, for those who ask for them again and again. */
-  readonly subsets: Subsets;
+  /** Made when somebody filters devices here for the first time. */
+  #subsets: Subsets | null = null;
   /** Searches in progress, with the rows of the devices that were added, changed or removed since they began. */
   readonly #searches = new Map<RowSearch, Set<number>>();
 
@@ -45,9 +45,14 @@ export class World {
     this.#columns = columns;
     this.devices = new SortedList(itself, (row, other) => columns.compare(row, other));
     this.positions = new PositionIndex(columns);
-    this.subsets = new Subsets(columns, this.devices, this.positions);
     this.changes = new WorldChanges(columns);
     this.occupants = new Occupants(columns, counts);
+  }
+
+  /** Indexes of the positions of some of its devices, for those who ask for them again and again. */
+  get subsets(): Subsets {
+    this.#subsets ??= new Subsets(this.#columns, this.devices, this.positions);
+    return this.#subsets;
   }
 
   /** Adds a device that is in no world, with its position, its stays and the transactions that changed it last. */
@@ -58,7 +63,7 @@ export class World {
     this.changes.put(row, movedXid, editedXid);
     for (const changed of this.#searches.values()) changed.add(row);
     if (columns.hasPosition(row)) this.positions.put(row, columns.lat(row), columns.lng(row));
-    this.subsets.refresh(row);
+    this.#subsets?.refresh(row);
     this.occupants.enter(row);
   }
 
@@ -66,7 +71,7 @@ export class World {
   edit(row: number, fields: DeviceFields): void {
     this.#willChange(row);
     this.#columns.edit(row, fields);
-    this.subsets.refresh(row);
+    this.#subsets?.refresh(row);
   }
 
   /** Adds many devices that are in no world and have no stays: see `add`. */
@@ -100,7 +105,7 @@ export class World {
   remove(row: number, removal: Removal | null): void {
     this.#willChange(row);
     this.occupants.leave(row);
-    this.subsets.remove(row);
+    this.#subsets?.remove(row);
     this.positions.remove(row);
     // A newer device may have its IMEI already.
     if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
@@ -111,7 +116,7 @@ export class World {
   /** Moves a device there. */
   move(row: number, position: LatestPosition, motion: Motion): void {
     this.#willChange(row);
-    this.subsets.move(row, position);
+    this.#subsets?.move(row, position);
     this.positions.put(row, position.lat, position.lng);
     this.#columns.move(row, position, motion);
     this.changes.put(row, motion.xid, this.#columns.editedXid(row));

@@ -128,6 +128,12 @@ export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
 
+/** Whether a query has one of these parameters. */
+export function hasOneOf(query: Query, parameters: readonly Parameter[]): boolean {
+  for (const { name } of parameters) if (query[name] !== undefined) return true;
+  return false;
+}
+
 /** Names the parameters of a query that its route does not read: a misspelt one is otherwise ignored without a word. */
 export const UNKNOWN_PARAMETERS_HEADER = 'X-Unknown-Parameters';
 
