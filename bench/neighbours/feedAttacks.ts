@@ -33,7 +33,7 @@ export const BUSY_STREAMS: Attack = {
     );
     const [area] = await attacker.fetchData<{ id: number }[]>('/api/v3/areas?limit=1');
     for (let round = 0; !attacker.stopped.aborted; round++) {
-      void attacker.get('/api/v3/devices/changes?limit=500');
+      void attacker.get('/api/v3/devices/changes?limit=10000');
       void attacker.get(`/api/v3/areas/${area?.id}/devices?limit=200`);
       await moveFleet(attacker, attacker.sized(100, 10_000), round);
       await sleep(STREAM_ROUND_MS);

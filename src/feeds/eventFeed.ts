@@ -1,6 +1,6 @@
 import type { KeyState } from '../access/credentials.ts';
 import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
-import { type FairLimits, FairSemaphore, KeyedQueue } from '../lib/fairSemaphore.ts';
+import { FairSemaphore, KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
 import type { EventsRead } from './cursors.ts';
 import type { EventFilters, RecordedEvent } from './eventFeed.sql.ts';
@@ -27,18 +27,37 @@ interface EventFeedRequest extends WantedEvents, Gathering {
  * Pages of more events than one query reads. Until such a page is written, its events are in memory, some 10 MB: an account
  * makes one at a time.
  */
-const LARGE_PAGES: FairLimits = { running: 4, runningPerKey: 1, waiting: 500, waitingPerKey: 50 };
-const LARGE_PAGE_WAIT_MS = 15_000;
+export class LargePages {
+  readonly #permits = new FairSemaphore<number>({
+    running: 4,
+    runningPerKey: 1,
+    waiting: 500,
+    waitingPerKey: 50,
+  });
+
+  /** Runs `work`, which makes a page of up to `limit` events. Rejects with Overloaded when its turn does not come. */
+  async run<T>(accountId: number, limit: number, work: () => Promise<T>): Promise<T> {
+    if (limit <= EVENTS_PER_QUERY) return work();
+    await this.#permits.acquireWithin(accountId, TURN_LIMIT_MS);
+    try {
+      return await work();
+    } finally {
+      this.#permits.release(accountId);
+    }
+  }
+}
+
+const TURN_LIMIT_MS = 15_000;
 
 /** Fleet events in the order in which their transactions became visible, each once along the cursors. */
 export class EventFeed {
   readonly #ports: FeedPorts;
   readonly #polls: EventPolls;
-  readonly #largePages = new FairSemaphore<number>(LARGE_PAGES);
+  readonly #largePages = new LargePages();
 
   constructor(ports: FeedPorts) {
     this.#ports = ports;
-    this.#polls = new EventPolls(ports);
+    this.#polls = new EventPolls(ports, this.#largePages);
   }
 
   /** The next page, when there is one or the caller has waited. Rejects when Postgres cannot be asked. */
@@ -91,19 +110,14 @@ export class EventFeed {
   }
 
   /** Looks for events behind a cursor; `answer` is null when there are none. */
-  async #look(caller: KeyState, from: EventsCursor, request: EventFeedRequest) {
-    const { accountId } = caller;
-    const isLarge = request.limit > EVENTS_PER_QUERY;
-    if (isLarge) await this.#largePages.acquireWithin(accountId, LARGE_PAGE_WAIT_MS);
-    try {
+  #look(caller: KeyState, from: EventsCursor, request: EventFeedRequest) {
+    return this.#largePages.run(caller.accountId, request.limit, async () => {
       const page = await this.#page(caller, from, request);
       if (typeof page === 'string') return page;
       const { read, server } = page;
       const hasNews = page.events.length > 0 || page.hasMore;
       return { cursor: { read, server }, answer: hasNews ? await this.#answer(caller, page) : null };
-    } finally {
-      if (isLarge) this.#largePages.release(accountId);
-    }
+    });
   }
 
   /** The events behind a cursor; where an open read ends, also those that have come since it was opened. */
@@ -150,9 +164,11 @@ export class EventPolls {
   readonly #groups = new Map<string, EventGroup>();
   /** An account asks one thing after the other. */
   readonly #queue = new KeyedQueue();
+  readonly #largePages: LargePages;
 
-  constructor(ports: FeedPorts) {
+  constructor(ports: FeedPorts, largePages: LargePages) {
     this.#ports = ports;
+    this.#largePages = largePages;
   }
 
   /** To be called before the caller looks for itself, so that it misses nothing. 'none', 'full': see LongPolls. */
@@ -185,7 +201,7 @@ export class EventPolls {
 
   /** Never rejects. */
   async #look(group: EventGroup): Promise<void> {
-    const { polls, unread, turns, reader } = this.#ports;
+    const { polls, unread } = this.#ports;
     const waiting = [...group.polls].filter(({ cursor }) => cursor !== null);
     const oldest = oldestOf(waiting);
     if (oldest === null) return;
@@ -194,19 +210,34 @@ export class EventPolls {
       return;
     }
     try {
-      const page = await reader.next(group, oldest, group.wanted, group.wanted.limit);
-      if (typeof page === 'string') {
+      const { accountId, wanted } = group;
+      const shares = await this.#largePages.run(accountId, wanted.limit, () =>
+        this.#read(group, waiting, oldest),
+      );
+      if (shares === null) {
         await polls.answer(waiting, (poll) => poll.outcome.resolve('again'));
         return;
       }
-      const shares = this.#shares(group, waiting, page, oldest.read.seen);
-      for (const { page, polls: sharing } of await turns.run(`events of ${group.accountId}`, shares)) {
+      for (const { page, polls: sharing } of shares) {
         await polls.answer(sharing, (poll) => poll.outcome.resolve(page === null ? 'again' : page.take()));
         page?.release();
       }
     } catch (error) {
       await polls.answer(waiting, (poll) => poll.outcome.reject(error));
     }
+  }
+
+  /** The pages for calls that wait; null when they must look for themselves. */
+  async #read(
+    group: EventGroup,
+    waiting: readonly EventPoll[],
+    oldest: EventsCursor,
+  ): Promise<Share[] | null> {
+    const { reader, turns } = this.#ports;
+    const page = await reader.next(group, oldest, group.wanted, group.wanted.limit);
+    if (typeof page === 'string') return null;
+    const shares = this.#shares(group, waiting, page, oldest.read.seen);
+    return turns.run(`events of ${group.accountId}`, shares);
   }
 
   /** The pages for calls that wait. The cursor of a call without news moves on. `from`: what the oldest has seen. */

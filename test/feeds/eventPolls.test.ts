@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
 import type { ServerState } from '../../src/changelog/serverStarts.ts';
 import type { RecordedEvent } from '../../src/feeds/eventFeed.sql.ts';
-import { type EventPoll, EventPolls } from '../../src/feeds/eventFeed.ts';
+import { type EventPoll, EventPolls, LargePages } from '../../src/feeds/eventFeed.ts';
 import type { FeedPorts, PollOutcome } from '../../src/feeds/longPolls.ts';
 import { UnreadAnswers } from '../../src/feeds/pages.ts';
 import type { EventsCursor, EventsPage } from '../../src/feeds/readEvents.ts';
@@ -23,6 +23,7 @@ class Feed {
   readonly #each: ReturnType<typeof testPolls>;
   readonly unread: UnreadAnswers;
   readonly #polls: EventPolls;
+  readonly largePages = new LargePages();
   xids: number[] = [];
   present = upTo(0);
   /** How often Postgres was asked. */
@@ -35,27 +36,30 @@ class Feed {
     const turns = stepTurns();
     this.unread = new UnreadAnswers(turns, maxBytes);
     this.#each = testPolls(turns, undefined, undefined, this.unread);
-    this.#polls = new EventPolls({
-      polls: this.#each.polls,
-      unread: this.unread,
-      cursors: {
-        seal: (_caller: unknown, _devices: unknown, events: unknown) =>
-          Buffer.from(JSON.stringify(events)).toString('base64url'),
-        isKept: () => true,
-      },
-      texts: { event: ({ id }: RecordedEvent) => String(id) },
-      turns,
-      clock: () => this.#each.state.nowMs,
-      reader: {
-        next: async (_reader: unknown, cursor: EventsCursor, _filters: unknown, limit: number) => {
-          this.asked++;
-          const { present } = this;
-          this.meanwhile();
-          if (this.answer instanceof Error) throw this.answer;
-          return this.answer === 'events' ? this.read(cursor, limit, present) : this.answer;
+    this.#polls = new EventPolls(
+      {
+        polls: this.#each.polls,
+        unread: this.unread,
+        cursors: {
+          seal: (_caller: unknown, _devices: unknown, events: unknown) =>
+            Buffer.from(JSON.stringify(events)).toString('base64url'),
+          isKept: () => true,
         },
-      },
-    } as unknown as FeedPorts);
+        texts: { event: ({ id }: RecordedEvent) => String(id) },
+        turns,
+        clock: () => this.#each.state.nowMs,
+        reader: {
+          next: async (_reader: unknown, cursor: EventsCursor, _filters: unknown, limit: number) => {
+            this.asked++;
+            const { present } = this;
+            this.meanwhile();
+            if (this.answer instanceof Error) throw this.answer;
+            return this.answer === 'events' ? this.read(cursor, limit, present) : this.answer;
+          },
+        },
+      } as unknown as FeedPorts,
+      this.largePages,
+    );
   }
 
   /** As Postgres answers it. */
@@ -167,6 +171,25 @@ describe('calls that wait for the same events', () => {
         else assert.deepEqual(each, { status: 'rejected', reason: answer });
       }
     }
+    feed.close();
+  });
+
+  test('wait for a large page of their account that is being made, and small ones do not', async () => {
+    const feed = new Feed();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const made = feed.largePages.run(ACCOUNT, 10_000, () => promise);
+    const small = feed.join(1_000).wait(cursorAt(upTo(1)));
+    feed.commit(2);
+    await feed.settle();
+    assert.deepEqual(idsOf(await small), [20]);
+    const large = feed.join(10_000).wait(cursorAt(upTo(2)));
+    feed.commit(3);
+    await feed.settle();
+    assert.equal(feed.asked, 1);
+    resolve();
+    await made;
+    await feed.settle();
+    assert.deepEqual(idsOf(await large), [30]);
     feed.close();
   });
 

@@ -12,7 +12,7 @@ const BY_DATABASE = 'database@example.com';
 const BY_URL = 'url@example.com';
 const SHARED_IDS = ['n:1', 'n:2', 'n:3'];
 /** Of areas, in the plan of both. */
-const QUOTA = 14;
+const QUOTA = 8;
 
 const database = fleetDatabase(`account:create --email ${BY_DATABASE} --name D --organization D`);
 let key: string;
@@ -30,7 +30,7 @@ const fileOf = (features: readonly object[]) => JSON.stringify({ type: 'FeatureC
 
 before(async () => {
   const { fleet, sql } = database;
-  await sql`insert into plan (name, history_days, max_areas, max_area_vertices) values ('small', 1, ${QUOTA}, 40)`;
+  await sql`insert into plan (name, history_days, max_areas, max_area_vertices) values ('small', 1, ${QUOTA}, 16)`;
   await fleet(`account:create --email ${BY_URL} --name U --organization U`);
   for (const [email, organization] of [
     [BY_DATABASE, 'D'],
@@ -234,6 +234,10 @@ describe('area:sync --organization', () => {
       assert.deepEqual(json, { created: 1, updated: 1, unchanged: 0, pruned: 0, errors: [] }, flags);
     }
     assert.deepEqual(await seen(), ['a', 'c']);
+    const { raised } = await database.watch(`area:sync --email ${MEMBER} --organization -`, {
+      stdin: fileOf([point('b', 50)]),
+    });
+    assert.equal(raised.length, 2, 'the world that an area leaves, and the one that it comes into');
     assert.deepEqual((await sync(file, '--organization')).json.unchanged, 2);
     assert.deepEqual((await sync(file)).json.unchanged, 2, 'without it they stay where they are');
     const { json } = await sync(fileOf([point('a', 60)]), '--organization --prune');
