@@ -13,6 +13,8 @@ import { ImportPlanner } from './areas/import/importPlanner.ts';
 import { areaOverlapsRoute, OVERLAP_SCHEMAS } from './areas/overlap/areaOverlaps.routes.ts';
 import { Overlaps } from './areas/overlap/overlaps.ts';
 import { usageRoute } from './areas/usage.routes.ts';
+import { COUNT_SCHEMAS, devicesCountRoute } from './areas/within/devicesCount.routes.ts';
+import { devicesWithinRoutes, WITHIN_SCHEMAS } from './areas/within/devicesWithin.routes.ts';
 import { COMMAND_SCHEMAS, commandsRoute } from './devices/commands.routes.ts';
 import { IMEI } from './devices/device.ts';
 import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceSchemas.ts';
@@ -93,6 +95,8 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     nearestBatchRoute({ ...ports, bulkCalls }),
     ...areasContainingRoutes({ ...ports, bulkCalls, atOnce }),
     areaDevicesRoute(ports),
+    ...devicesWithinRoutes({ ...ports, bulkCalls, atOnce }),
+    devicesCountRoute({ ...ports, bulkCalls, atOnce }),
     usageRoute(ports),
     areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
@@ -130,6 +134,8 @@ const SCHEMAS = {
   ...AREA_DEVICE_SCHEMAS,
   ...CONTAINING_SCHEMAS,
   ...OVERLAP_SCHEMAS,
+  ...WITHIN_SCHEMAS,
+  ...COUNT_SCHEMAS,
   ...NEAREST_BATCH_SCHEMAS,
   ...GEOJSON_SCHEMAS,
   ...IMPORT_SCHEMAS,

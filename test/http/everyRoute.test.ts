@@ -30,6 +30,7 @@ const PATHS: Readonly<Record<Version, Readonly<Record<string, Methods>>>> = {
   v2: Object.fromEntries(Object.entries(BOTH).map(([path, GET]) => [path, { GET }])),
   v3: {
     ...Object.fromEntries(Object.entries(BOTH).map(([path, GET]) => [path, { GET }])),
+    '/devices/count': { GET: ['read_devices'] },
     '/areas': { GET: READ_AREAS, POST: WRITE_AREAS },
     '/areas/:area': { GET: READ_AREAS, PATCH: WRITE_AREAS, DELETE: WRITE_AREAS },
     '/areas/:area/contains?lat=41.9&lng=12.5': { GET: READ_AREAS },

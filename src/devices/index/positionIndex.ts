@@ -3,6 +3,7 @@ import { invariant } from '../../lib/errors.ts';
 import { passingBuffer, radixOrder, release } from '../../lib/radixOrder.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';
+import { type Region, walkRegion } from './regionWalk.ts';
 import { type Cell, Search, type SlotFilter, splitCell, WHOLE_EARTH } from './search.ts';
 import { type IndexedSlots, LATTICE_CENTRE, STEPS_PER_M, Trie, trieOrder } from './trie.ts';
 
@@ -118,8 +119,13 @@ export class PositionIndex {
     return search.rejected;
   }
 
+  /** Visits the devices in a region, in steps: see walkRegion. */
+  within(region: Region, visit: (slot: number) => void): Steps<void> {
+    return walkRegion(this.trie, this.slots, region, visit);
+  }
+
   /**
-   * The same, without a filter, in steps of about a millisecond, between which devices may be added, moved and removed. The set `skipped`
+   * As `near`, without a filter, in steps of about a millisecond, between which devices may be added, moved and removed. The set `skipped`
    * may grow between steps. The `limit` nearest of the devices that do not change and are not in it are offered, some
    * more than once. A part of the index that takes too long is split.
    */

@@ -280,7 +280,7 @@ function halvesOf(trie: Trie, cell: Cell, query: Float64Array): Cell[] {
 }
 
 /** The reference at a cell: its node, the leaf that contains it, or EMPTY. */
-function refAt({ children }: Trie, { depth, x, y, z }: Cell): number {
+export function refAt({ children }: Trie, { depth, x, y, z }: Cell): number {
   let ref = children[ROOT]!;
   for (let at = 0; at < depth && ref > 0; at++) ref = children[2 * ref + half(at, x, y, z)]!;
   return ref;

@@ -6,7 +6,7 @@ import { OverflowBucket } from './overflowBucket.ts';
 // a coordinate are its path through the trie. A step is 6 mm: positions that differ less can share a lattice point.
 
 /** Coordinates run from 0 to 2^31 - 1 on each axis; the equator just fits. */
-const LATTICE_BITS = 31;
+export const LATTICE_BITS = 31;
 /** The earth's centre on each axis. */
 export const LATTICE_CENTRE = 2 ** (LATTICE_BITS - 1);
 export const STEPS_PER_M = (LATTICE_CENTRE - 1) / EQUATORIAL_RADIUS_M;
@@ -34,7 +34,7 @@ export const ENTRY_INTS = 4;
 /** The overflow bucket of an overflowed block, or the next free block of a free one. */
 const LINK = 1;
 export const SLOT = 3;
-const DEPTH = 2;
+export const DEPTH = 2;
 const BLOCK_CAPACITY = (1 << BLOCK_SHIFT) / ENTRY_INTS - 1;
 /** The count of a block whose devices are in an overflow bucket; its first entry has their lattice point. */
 export const OVERFLOWED = BLOCK_CAPACITY + 1;

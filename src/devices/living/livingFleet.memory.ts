@@ -1,8 +1,10 @@
 import type { Steps } from '../../lib/workTurns.ts';
-import { Device, type NearDevice } from '../device.ts';
+import { Device, type NearDevice, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
+import type { Region } from '../index/regionWalk.ts';
 import { LongSearch, nearestOf, type World } from '../world.memory.ts';
 import type { DeviceFilter } from './deviceFilter.ts';
+import { RegionCount, RegionPage, type RegionSearch, type StatusCounts } from './regionSearch.memory.ts';
 import { RowFilter } from './rowFilter.memory.ts';
 import { walkRows } from './walkRows.memory.ts';
 
@@ -98,6 +100,74 @@ export class LivingFleet {
       for (const world of worlds) world.end(search);
     }
     return search.found;
+  }
+
+  /**
+   * A page of the devices of one or two worlds that are in a region and pass, in the order of IMEIs as text, as of the
+   * first step: those behind `afterImei`. `total` counts all of them, on whatever page.
+   */
+  *within(
+    worldIds: readonly number[],
+    region: Region,
+    filter: DeviceFilter | null,
+    nowMs: number,
+    page: { afterImei: string | null; limit: number },
+  ): Steps<{ devices: readonly Device[]; total: number; hasMore: boolean }> {
+    const search = new RegionPage(this.#columns, region, this.#rowsOf(filter, nowMs), page);
+    return yield* this.#search(worldIds, region, search, () => {
+      return { devices: search.page(), total: search.total, hasMore: search.hasMore };
+    });
+  }
+
+  /** Of each status how many devices there are that pass: in a region, as of the first step, or wherever they are. */
+  *count(
+    worldIds: readonly number[],
+    region: Region | null,
+    filter: DeviceFilter | null,
+    nowMs: number,
+  ): Steps<StatusCounts> {
+    const rows = this.#rowsOf(filter, nowMs);
+    if (region !== null) {
+      const search = new RegionCount(this.#columns, region, rows, nowMs);
+      return yield* this.#search(worldIds, region, search, () => search.counts);
+    }
+    const columns = this.#columns;
+    const counts: StatusCounts = { moving: 0, parked: 0, offline: 0, unknown: 0 };
+    const lists = this.#worldsOf(worldIds).map(({ devices }) => devices);
+    yield* walkRows(columns, lists, (row) => {
+      if (rows?.passes(row) === false) return true;
+      const isLocated = columns.hasPosition(row);
+      counts[isLocated ? statusAt(columns.recordedAtMs(row), columns.speedKmh(row), nowMs) : 'unknown']++;
+      return true;
+    });
+    return counts;
+  }
+
+  *#search<T>(worldIds: readonly number[], region: Region, search: RegionSearch, result: () => T): Steps<T> {
+    const worlds = this.#worldsOf(worldIds);
+    let hasPaused = false;
+    try {
+      for (const world of worlds) {
+        const steps = world.positions.within(region, (row) => {
+          if (!hasPaused || !world.hasChanged(search, row)) search.meet(row);
+        });
+        while (steps.next().done !== true) {
+          if (!hasPaused) {
+            hasPaused = true;
+            search.pause();
+            for (const each of worlds) each.begin(search);
+          }
+          yield;
+        }
+      }
+      return result();
+    } finally {
+      for (const world of worlds) world.end(search);
+    }
+  }
+
+  #rowsOf(filter: DeviceFilter | null, nowMs: number): RowFilter | null {
+    return filter === null ? null : new RowFilter(this.#columns, filter, nowMs);
   }
 
   /** The steps that make the next questions with this filter fast, where that pays off; they have to be run. */

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { DeviceColumns } from '../../../src/devices/deviceColumns.memory.ts';
 import type { NearHit } from '../../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
+import { boxRegion } from '../../../src/devices/living/boxRegion.ts';
 import { distanceM } from '../../../src/geo/wgs84.ts';
 import { InvariantError } from '../../../src/lib/errors.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
@@ -405,3 +406,29 @@ function cluster(count: number, centre: Position, sizeDegrees: number, start = 1
   }
   return devices;
 }
+
+describe('within', () => {
+  test('visits what does not change once, even if the cells ahead become fewer and larger', (t) => {
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => ++nowMs); // a pause after every leaf
+    const box = boxRegion({ west: 12, south: 41, east: 13, north: 42 });
+    const devices = cluster(3_000, [41.5, 12.5], 0.2);
+    const index = indexOf(devices);
+    const visits = new Map<number, number>();
+    const changed = new Set<number>();
+    const steps = index.within(box, (slot) => {
+      if (!changed.has(slot)) visits.set(slot, (visits.get(slot) ?? 0) + 1);
+    });
+    for (let n = 0; steps.next().done !== true; n++) {
+      if (n !== 20) continue;
+      for (const slot of devices.keys()) {
+        if (slot % 50 === 0) continue;
+        changed.add(slot);
+        index.put(slot, 41.5, 12.9);
+      }
+    }
+    const unchanged = [...devices.keys()].filter((slot) => !changed.has(slot));
+    assert.ok(changed.size > 1_000 && unchanged.length >= 60, `${changed.size} have changed`);
+    for (const slot of unchanged) assert.equal(visits.get(slot), 1, `slot ${slot}`);
+  });
+});

@@ -12,14 +12,17 @@ export class RouteCalls {
   readonly #caller: KeyState;
   readonly #nowMs: number;
 
-  constructor(routes: readonly Route[], { accountId = 1, worldIds = [1], nowMs = Date.now() } = {}) {
+  constructor(
+    routes: readonly Route[],
+    { accountId = 1, worldIds = [1], nowMs = Date.now(), scopes = scopeMask(...SCOPES) } = {},
+  ) {
     this.#routes = routes;
     this.#nowMs = nowMs;
     this.#caller = {
       id: 1,
       accountId,
       worldIds,
-      scopes: scopeMask(...SCOPES),
+      scopes,
       allowlist: null,
       revoked: false,
       ownerActive: true,
