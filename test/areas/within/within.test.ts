@@ -127,7 +127,7 @@ describe('GET /devices/within and /devices/count', () => {
       const random = seededRandom(seed);
       const fleet = filledFleet(random, DEVICES, WORLDS);
       const { within, count } = serve(fleet);
-      for (let n = 0; n < 120; n++) {
+      for (let n = 0; n < 70; n++) {
         const bbox = anyBox(random);
         const filter = random() < 0.5 ? anyFilter(random) : {};
         const hits = fleet
@@ -156,7 +156,7 @@ describe('GET /devices/within and /devices/count', () => {
         assert.deepEqual([counts.moving, counts.unknown, counts.located], [moving, 0, imeis.length], label);
       }
     }
-    assert.ok(found > 10_000, `${found} devices were found`);
+    assert.ok(found > 5_000, `${found} devices were found`);
   });
 
   test('agree with the rule of areas, whatever the shape, sent or saved', async () => {
@@ -165,7 +165,7 @@ describe('GET /devices/within and /devices/count', () => {
     const fleet = filledFleet(random, DEVICES, WORLDS);
     const areas = new AreaCatalog();
     const { within, count, post } = serve(fleet, areas);
-    for (let n = 0; n < 120; n++) {
+    for (let n = 0; n < 70; n++) {
       const area = anyArea(random);
       const { status, body } = await post({ area, limit: 1_000 });
       if (status === 422) continue; // a polygon that crosses itself at a pole
@@ -202,7 +202,7 @@ describe('GET /devices/within and /devices/count', () => {
       assert.deepEqual(imeisOf((await within({ area_id: n + 1, limit: 1_000 })).body), imeis);
       assert.equal((await count({ area_id: n + 1 })).body.data.total, imeis.length);
     }
-    assert.ok(found > 1_000, `${found} devices were found`);
+    assert.ok(found > 500, `${found} devices were found`);
   });
 
   test('answer in steps as of the first one, even if devices change before the last', () => {
