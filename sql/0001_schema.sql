@@ -508,6 +508,17 @@ create table position (
   primary key (device_id, recorded_at)
 ) partition by range (recorded_at);
 
+-- The late points of the last days by the transaction that stored them, for those who follow all points with a cursor. Others
+-- are found without it: a device stores them in the order of their times.
+create table late_point (
+  device_id bigint not null,
+  xid xid8 not null default pg_current_xact_id(),
+  recorded_at timestamptz not null,
+  stored_at timestamptz not null default now(),
+  primary key (device_id, xid, recorded_at)
+);
+create index late_point_age on late_point using brin (stored_at) with (pages_per_range = 32);
+
 -- Points of closed days, compressed: a point takes 143 bytes as a row of position, most of them headers and index, and a few
 -- bytes here. A row has consecutive points of one device, of a day, or of a week where the device has few. Those of one
 -- device never overlap. Partitions are the weeks of position.

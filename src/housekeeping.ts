@@ -11,7 +11,8 @@ import {
   dropEventPartitions,
   type EventCuts,
 } from './events/eventPartitions.sql.ts';
-import type { HistoryPacker } from './history/packHistory.ts';
+import { FOLLOWED_MS, type HistoryPacker } from './history/packHistory.ts';
+import { pruneLatePoints } from './history/packing.sql.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
 import { type Clock, DAY_MS, MINUTE_MS, weekStartMs } from './lib/time.ts';
@@ -103,6 +104,7 @@ export async function tidy(
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),
+    () => pruneLatePoints(sql, FOLLOWED_MS),
     async () => {
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneRemovals(sql)) === 0) break;
     },

@@ -50,6 +50,15 @@ describe('once a minute', () => {
     assert.deepEqual(said, []);
   });
 
+  test('late points that no cursor can have missed are forgotten', async () => {
+    await sql`
+      insert into late_point (device_id, recorded_at, stored_at)
+      values (1, now(), now() - interval '43 hours'), (2, now(), now() - interval '45 hours')`;
+    await round();
+    assert.deepEqual([...(await sql`select device_id from late_point`)], [{ device_id: 1 }]);
+    assert.deepEqual(said, []);
+  });
+
   test('weeks that no plan retains go, and not by the clock of one pod alone', async () => {
     const now = Date.now();
     const weeks = [now, now - 200 * DAY_MS, now - 900 * DAY_MS].map(weekStartMs);

@@ -32,6 +32,8 @@ import { PackingRests } from './packingRests.ts';
 
 /** Points stay rows for so long, and until their day (UTC) is over: most late ones have come by then. */
 const HOT_MS = 48 * HOUR_MS;
+/** Longer than a cursor lives, and no longer than points in time are rows anyway. */
+export const FOLLOWED_MS = 44 * HOUR_MS;
 /** How long one round may take. The rest waits for the next round. */
 const ROUND_MS = 45_000;
 /** How long the devices of one world are packed before those of another have their turn. */
@@ -46,6 +48,8 @@ export interface PackPorts {
   readonly rest: (ms: number) => Promise<unknown>;
   /** How long few late points to a packed day wait for more. */
   readonly lateWaitMs: number;
+  /** For how long points are rows after they came, whatever their times: those who follow points with a cursor read rows. */
+  readonly followedMs: number;
   readonly onPacked: (points: number) => void;
   readonly onDamaged: (damage: Damage) => void;
   /** Takes how many closed days of an average device are not packed. */
@@ -81,14 +85,15 @@ export class HistoryPacker {
     const isOver = (): boolean => isStopping() || performance.now() > untilMs;
     const nowMs = await selectNowMs(sql);
     const beforeMs = Math.floor((nowMs - HOT_MS) / DAY_MS) * DAY_MS;
-    const unpackedDays = await selectUnpackedDays(sql, beforeMs);
+    const receivedBeforeMs = nowMs - this.#ports.followedMs;
+    const unpackedDays = await selectUnpackedDays(sql, beforeMs, receivedBeforeMs);
     onUnpackedDays(unpackedDays);
     if (!(await takePackingLease(sql, this.#holder, isUrgent))) {
       this.#worlds = null;
       return 'elsewhere';
     }
     this.#rests.begin(unpackedDays);
-    const times = { nowMs, beforeMs, weeks: new Set<number>() };
+    const times = { nowMs, beforeMs, receivedBeforeMs, weeks: new Set<number>() };
     this.#worlds ??= (await selectWorldsOfDevices(sql)).map((worldId) => ({
       worldId,
       afterImei: '',
@@ -137,14 +142,22 @@ export class HistoryPacker {
   async #packDevice(
     deviceId: number,
     firstMs: number | null,
-    { nowMs, beforeMs, weeks }: Times,
+    { nowMs, beforeMs, receivedBeforeMs, weeks }: Times,
     isTurnOver: () => boolean,
   ): Promise<number | null> {
     const { sql } = this.#ports;
     let fromMs = firstMs;
     while (fromMs !== null && fromMs < beforeMs) {
       const dayEndMs = (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS;
-      const rows = await selectRows(sql, deviceId, fromMs, dayEndMs, PACKED_POINTS_MAX, this.#rests.take);
+      const rows = await selectRows(
+        sql,
+        deviceId,
+        fromMs,
+        dayEndMs,
+        receivedBeforeMs,
+        PACKED_POINTS_MAX,
+        this.#rests.take,
+      );
       if (rows.count === 0) {
         fromMs = await selectNextRowMs(sql, deviceId, dayEndMs, beforeMs);
         continue;
@@ -152,7 +165,7 @@ export class HistoryPacker {
       const weekMs = weekStartMs(fromMs);
       if (!weeks.has(weekMs)) await ensureWeeks(sql, PACKED_POINTS, [weekMs]);
       weeks.add(weekMs);
-      const taken = await this.#packRows(deviceId, rows, nowMs);
+      const taken = await this.#packRows(deviceId, rows, nowMs, receivedBeforeMs);
       const isDayOver = taken.count === rows.count && rows.count < PACKED_POINTS_MAX;
       fromMs = isDayOver ? dayEndMs : (taken.recordedAtMs[taken.count - 1] as number) + 1;
       await this.#rests.take();
@@ -162,7 +175,12 @@ export class HistoryPacker {
   }
 
   /** Packs the first of these rows, and returns those that are done in this pass. */
-  async #packRows(deviceId: number, rows: PointColumns, nowMs: number): Promise<PointColumns> {
+  async #packRows(
+    deviceId: number,
+    rows: PointColumns,
+    nowMs: number,
+    receivedBeforeMs: number,
+  ): Promise<PointColumns> {
     const { sql, lateWaitMs, onPacked, onDamaged } = this.#ports;
     const weekMs = weekStartMs(rows.recordedAtMs[0] as number);
     const spans = await selectPackedSpans(sql, deviceId, weekMs, weekMs + 7 * DAY_MS);
@@ -172,7 +190,7 @@ export class HistoryPacker {
     if (!isWorthPacking(rows.receivedAtMs, plan, nowMs, lateWaitMs)) return taken;
     try {
       const replaced = into === null ? null : await selectPackedRow(sql, deviceId, into.firstMs);
-      if (await this.#pack(deviceId, taken, replaced)) onPacked(count);
+      if (await this.#pack(deviceId, taken, receivedBeforeMs, replaced)) onPacked(count);
     } catch (error) {
       if (!(error instanceof DamagedPoints)) throw error;
       onDamaged(error.damage);
@@ -180,7 +198,12 @@ export class HistoryPacker {
     return taken;
   }
 
-  async #pack(deviceId: number, rows: PointColumns, replaced: PackedRow | null): Promise<boolean> {
+  async #pack(
+    deviceId: number,
+    rows: PointColumns,
+    receivedBeforeMs: number,
+    replaced: PackedRow | null,
+  ): Promise<boolean> {
     const { sql, turns } = this.#ports;
     const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).columns(), rows);
     const packed: [PointColumns, PackedBlob][] = [];
@@ -193,7 +216,15 @@ export class HistoryPacker {
     await this.#rests.take();
     try {
       await sql.begin(async (tx) => {
-        const isReplaced = await replaceRows(tx, deviceId, rows, replaced, packed, this.#rests.takeLocked);
+        const isReplaced = await replaceRows(
+          tx,
+          deviceId,
+          rows,
+          receivedBeforeMs,
+          replaced,
+          packed,
+          this.#rests.takeLocked,
+        );
         if (!isReplaced) throw new Changed();
       });
       return true;
@@ -214,10 +245,11 @@ export class HistoryPacker {
   }
 }
 
-/** Of a round: the time of Postgres, up to when days are closed, and the weeks that are known to have a partition. */
+/** Of a round: the time of Postgres, up to when days are closed and points must have come, and the weeks that are known to have a partition. */
 interface Times {
   readonly nowMs: number;
   readonly beforeMs: number;
+  readonly receivedBeforeMs: number;
   readonly weeks: Set<number>;
 }
 

@@ -2,7 +2,7 @@ import type { Bounds } from '../geo/measure.ts';
 import { DAY_MS } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import { instant, integers } from '../postgres/sqlText.ts';
+import { instant, integers, RawSql } from '../postgres/sqlText.ts';
 import type { PackedBlob } from './codec/packedBlob.ts';
 import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import type { PackedRow, PackedSpan, SelectedPacked } from './packedPoints.sql.ts';
@@ -62,7 +62,11 @@ const DAY_ROWS = 10;
  * How many days before `beforeMs` have rows that are not packed, up to 60: the mean of some devices that stand together
  * anywhere in the table. One index probe for each device and day.
  */
-export async function selectUnpackedDays(sql: Query, beforeMs: number): Promise<number> {
+export async function selectUnpackedDays(
+  sql: Query,
+  beforeMs: number,
+  receivedBeforeMs: number,
+): Promise<number> {
   const [row] = await sql<{ days: number }[]>`
     with sampled as materialized (
       select device_id as id from device_state
@@ -73,7 +77,7 @@ export async function selectUnpackedDays(sql: Query, beforeMs: number): Promise<
         select count(*) from sampled cross join generate_series(1, ${SAMPLED_DAYS}::int) as day
         where exists (
           select from position
-          where device_id = sampled.id and recorded_at < ${instant(beforeMs)}
+          where device_id = sampled.id and recorded_at < ${instant(beforeMs)} and ${receivedBefore(receivedBeforeMs)}
             and recorded_at >= ${instant(beforeMs - SAMPLED_DAYS * DAY_MS)}
             and recorded_at >= ${instant(beforeMs)} - make_interval(hours => 24 * day)
             and recorded_at < ${instant(beforeMs)} - make_interval(hours => 24 * (day - 1))
@@ -100,15 +104,19 @@ export async function selectNextRowMs(
 const READ_AT_A_TIME = 400;
 const DELETED_AT_A_TIME = 200;
 
+/** Of rows that came before this time, or of which it is not known when they came. */
+const receivedBefore = (ms: number) => new RawSql(`coalesce(received_at, '-infinity') < ${instant(ms).text}`);
+
 /** Lets others go first, between two parts of a work. */
 type Rest = () => Promise<void>;
 
-/** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`. */
+/** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`, and came before a time. */
 export async function selectRows(
   sql: Sql,
   deviceId: number,
   fromMs: number,
   beforeMs: number,
+  receivedBeforeMs: number,
   limit: number,
   rest: Rest,
 ): Promise<PointColumns> {
@@ -122,6 +130,7 @@ export async function selectRows(
     const query = sql`
       select ${list} from position
       where device_id = ${integers([deviceId])} and recorded_at >= ${instant(nextMs)} and recorded_at < ${instant(beforeMs)}
+        and ${receivedBefore(receivedBeforeMs)}
       order by recorded_at limit ${integers([atOnce])}`;
     const before = count;
     const row = new CopiedRow();
@@ -166,8 +175,8 @@ export async function selectPackedRow(
 }
 
 /**
- * Puts packed points in the place of rows: all of a device from the first to the last of them. `replaced` was packed
- * before, and its points are in `packed` as well. False: the device, its rows or what was packed are not the same any more,
+ * Puts packed points in the place of rows: all of a device from the first to the last of them that came before a time.
+ * `replaced` was packed before, and its points are in `packed` as well. False: the device, its rows or what was packed are not the same any more,
  * and the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of
  * what moves.
  */
@@ -175,6 +184,7 @@ export async function replaceRows(
   tx: Tx,
   deviceId: number,
   rows: PointColumns,
+  receivedBeforeMs: number,
   replaced: PackedRow | null,
   packed: readonly (readonly [PointColumns, PackedBlob])[],
   rest: Rest,
@@ -186,7 +196,8 @@ export async function replaceRows(
     const lastMs = rows.recordedAtMs[Math.min(n + DELETED_AT_A_TIME, rows.count) - 1] as number;
     const { count } = await tx`
       delete from position where device_id = ${integers([deviceId])}
-        and recorded_at >= ${instant(rows.recordedAtMs[n] as number)} and recorded_at < ${instant(lastMs + 1)}`;
+        and recorded_at >= ${instant(rows.recordedAtMs[n] as number)} and recorded_at < ${instant(lastMs + 1)}
+        and ${receivedBefore(receivedBeforeMs)}`;
     deleted += count;
     await rest();
   }
@@ -260,4 +271,9 @@ export async function endPackingPass(sql: Sql, holder: string, pauseSeconds: num
     update packing set holder = null, leased_until = '-infinity',
       pass_due_at = clock_timestamp() + make_interval(secs => ${pauseSeconds})
     where holder = ${holder}`;
+}
+
+/** Forgets which points came late, of those that came longer ago. Their rows stay. */
+export async function pruneLatePoints(sql: Sql, followedMs: number): Promise<void> {
+  await sql`delete from late_point where stored_at < clock_timestamp() - ${followedMs} * interval '1 millisecond'`;
 }

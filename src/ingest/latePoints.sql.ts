@@ -20,9 +20,14 @@ export async function insertLatePositions(
   const fresh = new Set<string>();
   for (const slice of rowSlices(unpacked)) {
     const inserted = await tx<{ device_id: number; recorded: number }[]>`
-      ${insertStatement(tx, slice, true)}
-      on conflict (device_id, recorded_at) do nothing
-      returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
+      with stored as (
+        ${insertStatement(tx, slice, true)}
+        on conflict (device_id, recorded_at) do nothing
+        returning device_id, recorded_at
+      ), noted as (
+        insert into late_point (device_id, recorded_at) select device_id, recorded_at from stored
+      )
+      select device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded from stored`;
     for (const row of inserted) fresh.add(`${row.device_id} ${row.recorded}`);
   }
   return fixes.map((fix) => fresh.has(`${fix.deviceId} ${fix.recordedAtMs}`));

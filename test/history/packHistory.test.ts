@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
 import { deleteDevice } from '../../src/devices/registerDevice.ts';
 import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
-import { HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
+import { FOLLOWED_MS, HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
@@ -80,7 +80,7 @@ const packerWith = (ports: Partial<PackPorts> = {}): HistoryPacker =>
   new HistoryPacker({
     ...{ sql, turns: newTurns(), rest: async () => undefined },
     ...{ onPacked: () => undefined, onDamaged: () => assert.fail() },
-    ...{ lateWaitMs: 0, onUnpackedDays: () => undefined },
+    ...{ lateWaitMs: 0, followedMs: -DAY_MS, onUnpackedDays: () => undefined },
     ...ports,
   });
 /** Nobody has the lease, and a pass is due. */
@@ -163,6 +163,27 @@ describe('packing', () => {
     await beDue();
     await packer.round(() => false);
     assert.deepEqual(unpacked, [3, 0]);
+  });
+
+  test('leaves points that came lately as rows, and packs what lies between them', async () => {
+    const dayMs = TODAY_MS - 9 * DAY_MS;
+    await insertPoints(deviceId, dayMs, 300, 200_000);
+    await sql`
+      update position set received_at = case when latitude * 1000 between 100 and 109 then now() - interval '43 hours'
+        else now() - interval '45 hours' end where mod((latitude * 1000)::int, 2) = 0`;
+    const expected = await read();
+    await beDue();
+    await packerWith({ followedMs: FOLLOWED_MS }).round(() => false);
+    const { rows, points } = await counts();
+    assert.deepEqual(
+      [rows, points],
+      [5, 295],
+      'also those of which it is not known when they came are packed',
+    );
+    assert.deepEqual(await read(), expected);
+    await packPoints(sql);
+    assert.equal((await counts()).rows, 0);
+    assert.deepEqual(await read(), expected);
   });
 
   test('waits for more late points to a packed day, which are read meanwhile, but not for ever', async () => {
