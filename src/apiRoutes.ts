@@ -36,6 +36,7 @@ import { EventFeed } from './feeds/eventFeed.ts';
 import { deviceChangesRoute, eventFeedRoute, FEED_SCHEMAS } from './feeds/feeds.routes.ts';
 import { LongPolls } from './feeds/longPolls.ts';
 import { ItemTexts, UnreadAnswers } from './feeds/pages.ts';
+import { PointFeed } from './feeds/pointFeed.ts';
 import { EventReader } from './feeds/readEvents.ts';
 import { streamRoute } from './feeds/stream.routes.ts';
 import { Streams } from './feeds/streams.ts';
@@ -184,6 +185,7 @@ export interface Readers {
   readonly deviceFeed: DeviceFeed;
   readonly eventFeed: EventFeed;
   readonly streams: Streams;
+  readonly pointFeed: PointFeed;
   /** Ends all waiting: the pod is about to stop. */
   close(): void;
 }
@@ -203,6 +205,7 @@ export function createReaders(pod: Pod): Readers {
     deviceFeed: new DeviceFeed(shared),
     eventFeed: new EventFeed(shared),
     streams,
+    pointFeed: new PointFeed({ ...shared, reads: connections.reads.of }),
     close: () => {
       polls.close();
       streams.close();

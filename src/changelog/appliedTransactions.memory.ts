@@ -192,6 +192,11 @@ export class AppliedTransactions {
     return this.#followed;
   }
 
+  /** The same, not shortened. */
+  get followedWhole(): Snapshot {
+    return this.#positions;
+  }
+
   /** False while memory holds position updates that `followed` does not contain. */
   get isComplete(): boolean {
     return this.#positions === this.#writes.seen;

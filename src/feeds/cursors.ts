@@ -24,6 +24,31 @@ export interface EventsRead extends LogCursor {
   readonly fromMs: number | null;
 }
 
+/** Transactions of which a reader has all points. */
+export interface PointsSeen {
+  readonly snapshot: Snapshot;
+  /** False: there was no room for the newest transactions that the server had ended then. */
+  readonly isWhole: boolean;
+  /** When the snapshot was made, in whole seconds. */
+  readonly atMs: number;
+}
+
+/** Where in the order of IMEIs a read of points goes on: behind a device, or within it. */
+export interface PointsPlace {
+  readonly imei: string;
+  /** Within the points that came in time, newest first: only those before are left. */
+  readonly beforeMs: number | null;
+  /** Within the late ones, by transaction and time: only those behind are left. */
+  readonly late: { readonly xid: number; readonly recordedAtMs: number } | null;
+}
+
+/** How far a reader of points has come. */
+export interface PointsRead {
+  readonly seen: PointsSeen;
+  /** A read of all that `upTo` sees and `seen` does not. */
+  readonly open: { readonly upTo: PointsSeen; readonly place: PointsPlace } | null;
+}
+
 /** What a cursor says, once it is opened. A cursor of the stream has both reads. */
 export interface FeedCursor {
   readonly issuedAtMs: number;
@@ -33,13 +58,15 @@ export interface FeedCursor {
   readonly server: ServerState;
   readonly devices: DevicesRead | null;
   readonly events: EventsRead | null;
+  /** Cursors of points have no other read. */
+  readonly points?: PointsRead;
 }
 
 export const ALSO_MAX = 8;
 /** The longest text that is taken for a cursor, and is given out as one. */
 export const CURSOR_MAX_CHARS = 500;
 /** Cursors are good for more than a day, so that a call at the same time on the next day can use one. */
-const CURSOR_LIFE_MS = 36 * 3_600_000;
+export const CURSOR_LIFE_MS = 36 * 3_600_000;
 /** A cursor that would say the same is given out again until it is this old. */
 const RENEW_MS = 600_000;
 
@@ -115,6 +142,14 @@ export class Cursors {
     return this.sealed({ issuedAtMs: this.#clock(), accountId, worldIds, server, devices, events });
   }
 
+  /** A cursor of points. `server`: where the snapshots are from. */
+  sealPoints({ accountId, worldIds }: Caller, points: PointsRead, from: ServerState): string {
+    const { lineage, start, walBytes, xmax } = from;
+    const server = { lineage, start, walBytes, xmax };
+    const read = { devices: null, events: null, points };
+    return this.sealed({ issuedAtMs: this.#clock(), accountId, worldIds, server, ...read });
+  }
+
   isFresh({ issuedAtMs }: FeedCursor): boolean {
     return this.#clock() - issuedAtMs < RENEW_MS;
   }
@@ -162,13 +197,18 @@ export class Cursors {
 const VERSION = 3;
 const HAS_DEVICES = 1;
 const HAS_EVENTS = 2;
+const HAS_POINTS = 4;
 
 /** A cursor as bytes. Its snapshots must be `within` SNAPSHOT_MAX_BYTES. */
 export function encodeCursor(cursor: FeedCursor): Buffer {
-  const { devices, events, server } = cursor;
+  const { devices, events, points, server } = cursor;
   const to = new VarintWriter();
   to.number(VERSION);
-  to.number((devices === null ? 0 : HAS_DEVICES) + (events === null ? 0 : HAS_EVENTS));
+  to.number(
+    (devices === null ? 0 : HAS_DEVICES) +
+      (events === null ? 0 : HAS_EVENTS) +
+      (points === undefined ? 0 : HAS_POINTS),
+  );
   to.number(Math.floor(cursor.issuedAtMs / 1000));
   to.number(cursor.accountId);
   to.number(cursor.worldIds.length);
@@ -184,6 +224,8 @@ export function encodeCursor(cursor: FeedCursor): Buffer {
     for (const snapshot of [read?.seen, read?.open?.upTo])
       if (snapshot !== undefined && numberOf(snapshot) === -1) snapshots.push(snapshot);
   }
+  for (const snapshot of [points?.seen.snapshot, points?.open?.upTo.snapshot])
+    if (snapshot !== undefined && numberOf(snapshot) === -1) snapshots.push(snapshot);
   to.number(snapshots.length);
   for (const snapshot of snapshots) snapshot.write(to);
   const put = ({ seen, open }: LogCursor): void => {
@@ -202,6 +244,23 @@ export function encodeCursor(cursor: FeedCursor): Buffer {
   if (events !== null) {
     put(events);
     to.number(events.fromMs === null ? 0 : Math.max(0, events.fromMs) + 1);
+  }
+  if (points !== undefined) {
+    const putSeen = ({ snapshot, isWhole, atMs }: PointsSeen): void => {
+      to.number(numberOf(snapshot));
+      to.number(Number(isWhole));
+      to.number(Math.floor(atMs / 1_000));
+    };
+    putSeen(points.seen);
+    to.number(Number(points.open !== null));
+    if (points.open !== null) {
+      const { imei, beforeMs, late } = points.open.place;
+      putSeen(points.open.upTo);
+      to.text(imei);
+      to.number(beforeMs === null ? 0 : beforeMs + 1);
+      to.number(late === null ? 0 : late.xid);
+      if (late !== null) to.number(late.recordedAtMs);
+    }
   }
   return to.bytes();
 }
@@ -247,7 +306,22 @@ function readCursor(from: VarintReader): FeedCursor | null {
     const fromMsPlus1 = from.number();
     events = { ...read, fromMs: fromMsPlus1 === 0 ? null : fromMsPlus1 - 1 };
   }
-  return from.isAtEnd ? { issuedAtMs, accountId, worldIds, server, devices, events } : null;
+  const whole = { issuedAtMs, accountId, worldIds, server, devices, events };
+  if ((parts & HAS_POINTS) === 0) return from.isAtEnd ? whole : null;
+  const takeSeen = (): PointsSeen => {
+    const [snapshot, isWhole] = [snapshotAt(from.number()), from.number() === 1];
+    return { snapshot, isWhole, atMs: from.number() * 1_000 };
+  };
+  const seen = takeSeen();
+  let open: PointsRead['open'] = null;
+  if (from.number() === 1) {
+    const upTo = takeSeen();
+    const imei = from.text();
+    const [before, xid] = [from.number(), from.number()];
+    const late = xid === 0 ? null : { xid, recordedAtMs: from.number() };
+    open = { upTo, place: { imei, beforeMs: before === 0 ? null : before - 1, late } };
+  }
+  return from.isAtEnd ? { ...whole, points: { seen, open } } : null;
 }
 
 /** Lists in cursors are short. A longer one was not written by this service. */

@@ -30,11 +30,12 @@ export interface HistoryEncoder {
 }
 
 /** What an export is made of. */
-interface ExportParts {
+export interface ExportParts {
   /** Reads what comes first, so that what fails in it has a status of its own. */
   begin(): Promise<void>;
   /** Makes the next piece of the file; false when it was the last. */
   next(take: Take): Promise<boolean>;
+  readonly trailers?: NonNullable<StreamedBody['trailers']>;
   /** To be called once after `begin` has succeeded, whether all was made or not. */
   end?(): void;
 }
@@ -61,6 +62,7 @@ export function exportBody(
       }
     },
     next: (take) => parts.next(take),
+    ...(parts.trailers === undefined ? {} : { trailers: parts.trailers }),
     close: () => {
       parts.end?.();
       running.release(accountId);

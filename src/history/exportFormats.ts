@@ -100,6 +100,22 @@ function csvFormat(): TextFormat {
   };
 }
 
+/** The lines of the feed of points: those of the export, with when each point came. */
+export function feedFormat(format: 'ndjson' | 'csv'): Omit<TextFormat, 'end'> {
+  const { begin, point } = TEXT_FORMATS[format]('');
+  const received = (page: PointColumns, n: number) => formatIso(page.receivedAtMs[n] as number);
+  return format === 'ndjson'
+    ? {
+        begin,
+        point: (imei, page, n) =>
+          `${point(imei, page, n).slice(0, -2)},"received_at":"${received(page, n)}"}\n`,
+      }
+    : {
+        begin: begin.replace('\r\n', ',received_at\r\n'),
+        point: (imei, page, n) => `${point(imei, page, n).slice(0, -2)},${received(page, n)}\r\n`,
+      };
+}
+
 /** A FeatureCollection (RFC 7946) with a point for each point: so none of it crosses 180°. */
 function geojsonFormat(): TextFormat {
   let separator = '';

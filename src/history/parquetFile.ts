@@ -153,7 +153,7 @@ export function parquetEncoder(): HistoryEncoder {
   };
 }
 
-/** The parts of a group; \`before\`: how many groups come before it. */
+/** The parts of a group; `before`: how many groups come before it. */
 function partsOf(before: number): number {
   return Math.min(GROUP_PARTS_MAX, 2 ** Math.floor(before / GROUPS_OF_A_SIZE));
 }

@@ -20,6 +20,8 @@ export interface StreamedBody {
   open(): Promise<void>;
   /** Makes the next piece and hands it over; false when it was the last. */
   next(take: (piece: Buffer) => void): Promise<boolean>;
+  /** What is known only at the end, such as a header. Names are in the header Trailer. */
+  trailers?(): Readonly<Record<string, string>>;
   /** To be called once after `open`, whether all of it was taken or not. */
   close(): void;
 }

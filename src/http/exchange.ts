@@ -295,6 +295,7 @@ export async function sendStreamed(
       if (response.writableNeedDrain) await drained(response, body.stallLimitMs);
       if (!isOpen(response)) return;
     }
+    if (body.trailers !== undefined) response.addTrailers(body.trailers());
     response.end();
   } catch (error) {
     response.destroy();

@@ -1,11 +1,24 @@
 import { scopeMask } from '../../access/scopes.ts';
-import type { Answer, StreamedBody } from '../../http/answer.ts';
+import { type Answer, errorAnswer, type StreamedBody } from '../../http/answer.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { text } from '../../http/openapi/schema.ts';
-import { choiceParameter, parameterError, readChoice } from '../../http/parameters.ts';
+import {
+  choiceParameter,
+  isBlank,
+  optionalParameter,
+  type Parameter,
+  parameterError,
+  readChoice,
+} from '../../http/parameters.ts';
 import type { Call, Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { EXPORTS_PER_ACCOUNT, exportBody, type RunningExports, type Take } from '../exportFile.ts';
+import {
+  EXPORTS_PER_ACCOUNT,
+  type ExportParts,
+  exportBody,
+  type RunningExports,
+  type Take,
+} from '../exportFile.ts';
 import { EXPORT_TYPES, type ExportFormat, encoderOf, fileHeaders } from '../exportFormats.ts';
 import type { TimeWindow } from '../packedPoints.sql.ts';
 import { PAGE_POINTS } from '../points.sql.ts';
@@ -19,8 +32,33 @@ const FLEET_FORMAT = choiceParameter('format', FLEET_FORMATS, 'The kind of file.
 /** What the file is called, before its ending. */
 const FILE_NAME = 'history';
 
+const FEED_FORMATS = ['ndjson', 'csv'] as const satisfies readonly ExportFormat[];
+const CURSOR: Parameter = optionalParameter(
+  'cursor',
+  'Instead of the times: all points that were stored since that cursor, late ones too. Blank: begins now. From the last line of NDJSON, or from the trailer `X-Next-Cursor`, of any pod. It is good for at least 24 hours; it belongs to the account.',
+  { type: 'string', maxLength: 500 },
+);
+const CURSOR_ALONE_MESSAGE = 'send either cursor, or from, to and after';
+const FEED_FORMAT_MESSAGE = `format must be one of ${FEED_FORMATS.join(', ')} with cursor`;
+/** The error for a cursor that cannot be read. */
+export const POINTS_CURSOR_MESSAGE =
+  'cursor is not one that this service gave to this account for this route';
+export const NEXT_CURSOR = 'X-Next-Cursor';
+
+/** All points that were stored since a cursor. */
+export interface PointFeedSource {
+  /** `cursor`: blank where the feed begins now. */
+  parts(
+    reader: HistoryReader,
+    choice: DeviceChoice,
+    cursor: string,
+    format: (typeof FEED_FORMATS)[number],
+  ): ExportParts;
+}
+
 interface FleetExportPorts extends FleetPointPorts {
   readonly exports: RunningExports;
+  readonly readers: { readonly pointFeed: PointFeedSource };
 }
 
 /** All points of all devices in a time, as a file that is made while it is read. */
@@ -40,6 +78,19 @@ function exported(ports: FleetExportPorts, { query, caller, nowMs }: Call): Answ
   if (format === 'invalid') return parameterError(FLEET_FORMAT);
   const choice = readDeviceChoice(query);
   if (!choice.ok) return choice.error;
+  const cursor = query['cursor'];
+  if (cursor !== undefined) {
+    const others = [query['from'], query['to'], query['after']];
+    if (others.some((other) => other !== undefined && !isBlank(other)))
+      return errorAnswer('BAD_REQUEST', CURSOR_ALONE_MESSAGE);
+    if (format === 'parquet') return errorAnswer('BAD_REQUEST', FEED_FORMAT_MESSAGE);
+    const parts = ports.readers.pointFeed.parts(caller, choice.value, cursor.trim(), format);
+    return {
+      status: 200,
+      body: exportBody(ports.exports, caller.accountId, parts),
+      headers: { ...fileHeaders(format, FILE_NAME), Trailer: NEXT_CURSOR },
+    };
+  }
   const window = readFleetWindow(query, caller, nowMs);
   if (!window.ok) return window.error;
   return {
@@ -103,7 +154,7 @@ const EXPORT_FLEET_HISTORY: Operation = {
   tag: 'Devices',
   summary: 'Read all points of many devices in a time as a file',
   description: `By IMEI, then oldest first: of each device the points that its own export has, in one file that is made while it is read. A file that ends early is not whole: its connection is cut. Who takes less than two megabytes a minute is cut off. A device that is deleted or leaves what the key sees meanwhile ends there. An account has ${EXPORTS_PER_ACCOUNT} exports at a time on a pod, of one device or of many; the next is ${'`'}429${'`'}. What lies further back than the plan of the account retains is left out.`,
-  parameters: [FLEET_FORMAT, ...FLEET_WINDOW_PARAMETERS, ...CHOICE_PARAMETERS],
+  parameters: [FLEET_FORMAT, ...FLEET_WINDOW_PARAMETERS, ...CHOICE_PARAMETERS, CURSOR],
   answers: [
     {
       status: 200,
@@ -113,5 +164,13 @@ const EXPORT_FLEET_HISTORY: Operation = {
       schema: text(undefined, { format: 'binary' }),
     },
   ],
-  errors: [['BAD_REQUEST', FLEET_FORMAT.errorMessage], ...CHOICE_ERRORS, ...FLEET_WINDOW_ERRORS],
+  errors: [
+    ['BAD_REQUEST', FLEET_FORMAT.errorMessage],
+    ...CHOICE_ERRORS,
+    ...FLEET_WINDOW_ERRORS,
+    ['BAD_REQUEST', CURSOR_ALONE_MESSAGE],
+    ['BAD_REQUEST', FEED_FORMAT_MESSAGE],
+    ['BAD_REQUEST', POINTS_CURSOR_MESSAGE],
+    'CURSOR_EXPIRED',
+  ],
 };
