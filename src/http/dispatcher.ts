@@ -223,6 +223,8 @@ interface RoutePath {
     readonly head: string;
     readonly tail: string;
   } | null;
+  /** Of a path with several parameters, which has no `parameter`: takes its text apart. */
+  readonly several: RegExp | null;
 }
 
 /** The version that a request target names, and the path below it. */
@@ -240,6 +242,8 @@ interface VersionPaths {
   readonly literal: ReadonlyMap<string, RoutePath>;
   /** Those with a parameter by what comes before and after it, the longest head first. */
   readonly variable: readonly (readonly [head: string, byTail: ReadonlyMap<string, RoutePath>])[];
+  /** Those with several parameters. */
+  readonly several: readonly RoutePath[];
 }
 
 const PREFIX = '/api/';
@@ -285,7 +289,7 @@ export class RouteTable {
   }
 }
 
-function variablePath({ variable }: VersionPaths, text: string): RoutePath | null {
+function variablePath({ variable, several }: VersionPaths, text: string): RoutePath | null {
   for (const [head, byTail] of variable) {
     if (!text.startsWith(head)) continue;
     const slash = text.indexOf('/', head.length);
@@ -294,7 +298,7 @@ function variablePath({ variable }: VersionPaths, text: string): RoutePath | nul
     const found = path ?? byTail.get(REST);
     if (found !== undefined) return found;
   }
-  return null;
+  return several.find((path) => path.several?.test(text)) ?? null;
 }
 
 /**
@@ -302,11 +306,17 @@ function variablePath({ variable }: VersionPaths, text: string): RoutePath | nul
  * of a path is decoded as a whole, so a slash in it may be plain or encoded. Throws URIError when that does not decode.
  */
 export function paramsOf({ path, text }: FoundPath): Readonly<Record<string, string>> {
-  if (path?.parameter === null || path?.parameter === undefined) return NO_PARAMS;
+  if (path?.parameter === null || path?.parameter === undefined) return severalParams(path, text);
   const { name, head, tail, isRest } = path.parameter;
   if (isRest) return { [name]: decodeURIComponent(text.slice(head.length)) };
   const segment = text.slice(head.length, text.length - tail.length);
   return segment === '' ? NO_PARAMS : { [name]: segment.includes('%') ? decodedSegment(segment) : segment };
+}
+
+function severalParams(path: RoutePath | null, text: string): Readonly<Record<string, string>> {
+  const groups = path?.several?.exec(text)?.groups;
+  if (groups === undefined) return NO_PARAMS;
+  return Object.fromEntries(Object.entries(groups).map(([name, part]) => [name, decodedSegment(part)]));
 }
 
 function decodedSegment(text: string): string {
@@ -320,8 +330,13 @@ function decodedSegment(text: string): string {
 function pathsOf(version: ApiVersion, routes: readonly MountedRoute[]): VersionPaths {
   const literal = new Map<string, RoutePath>();
   const variable = new Map<string, Map<string, RoutePath>>();
+  const several: RoutePath[] = [];
   for (const [text, atPath] of Map.groupBy(routes, ({ route }) => route.path)) {
     const path = pathOf(version, text, atPath);
+    if (path.several !== null) {
+      several.push(path);
+      continue;
+    }
     if (path.parameter === null) {
       literal.set(text.slice(1), path);
       continue;
@@ -331,12 +346,12 @@ function pathsOf(version: ApiVersion, routes: readonly MountedRoute[]): VersionP
     variable.set(head, byTail.set(isRest ? REST : tail, path));
     if (isRest) literal.set(head.slice(0, -1), path); // nothing is left
   }
-  return { version, literal, variable: [...variable].sort(([a], [b]) => b.length - a.length) };
+  return { version, literal, variable: [...variable].sort(([a], [b]) => b.length - a.length), several };
 }
 
 function pathOf(version: ApiVersion, path: string, routes: readonly MountedRoute[]): RoutePath {
   const [found, ...others] = path.matchAll(/([:*])(\w+)/g);
-  invariant(others.length === 0, `${path} has one parameter at most`);
+  const isSingle = found !== undefined && others.length === 0;
   const [all = '', kind, name = ''] = found ?? [];
   const byMethod = new Map(routes.map((mounted) => [mounted.route.method as string, mounted]));
   const read = byMethod.get('GET');
@@ -345,16 +360,22 @@ function pathOf(version: ApiVersion, path: string, routes: readonly MountedRoute
     pattern: `${PREFIX}${version}${path}`,
     byMethod,
     allowed: routes.flatMap(({ route }) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])),
-    parameter:
-      found === undefined
-        ? null
-        : {
-            name,
-            isRest: kind === REST,
-            head: path.slice(1, found.index),
-            tail: path.slice(found.index + all.length),
-          },
+    parameter: isSingle
+      ? {
+          name,
+          isRest: kind === REST,
+          head: path.slice(1, found.index),
+          tail: path.slice(found.index + all.length),
+        }
+      : null,
+    several: others.length === 0 ? null : severalOf(path.slice(1)),
   };
+}
+
+/** "tiles/:x/:y.mvt" as an expression that names its parameters; each is a part of a segment. */
+function severalOf(path: string): RegExp {
+  invariant(!path.includes(REST), `${path} has several parameters, so each is a part of a segment`);
+  return new RegExp(`^${path.replaceAll('.', '\\.').replace(/:(\w+)/g, '(?<$1>[^/]*)')}$`);
 }
 
 /**

@@ -52,7 +52,10 @@ export type Route = RouteBase &
 
 interface RouteBase {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below the prefix, with `:name` for a segment and `*name` at the end for all that is left. */
+  /**
+   * Below the prefix, with `:name` for a segment and `*name` at the end for all that is left. With several, such as
+   * `/tiles/:x/:y.mvt`, each is a part of a segment.
+   */
   readonly path: string;
   /** Any one of these permissions opens the route (bit mask). */
   readonly scopes: number;

@@ -24,6 +24,7 @@ const table = new RouteTable([
   route('/areas/:id/events', ['v3']),
   route('/areas/import', ['v3'], { method: 'POST' }),
   route('/areas/by-external-id/*externalId', ['v3'], { method: 'PUT' }),
+  route('/tiles/:z/:x/:y.mvt', ['v3']),
   route('/', ['webhooks']),
   route('/:id', ['webhooks']),
   route('/:id/deliveries', ['webhooks']),
@@ -52,6 +53,9 @@ const rows: readonly (readonly [
   ['/api/v3/devices/%zz/location', '/api/v3/devices/:imei/location', { imei: '\0' }],
   ['/api/v3/devices/..', '/api/v3/devices/:imei', { imei: '..' }],
   ['/api/v3/areas/12', '/api/v3/areas/:id', { id: '12' }],
+  ['/api/v3/tiles/1/2/3.mvt', '/api/v3/tiles/:z/:x/:y.mvt', { z: '1', x: '2', y: '3' }],
+  ['/api/v3/tiles/a//%31.mvt/?x=1', '/api/v3/tiles/:z/:x/:y.mvt', { z: 'a', x: '', y: '1' }],
+  ['/api/v3/tiles/1/%zz/3.mvt', '/api/v3/tiles/:z/:x/:y.mvt', { z: '1', x: '\0', y: '3' }],
   ['/api/v3/areas/import', '/api/v3/areas/import', {}],
   ['/api/v3/areas/import/events', '/api/v3/areas/:id/events', { id: 'import' }],
   ['/api/v3/areas/by-external-id/a', '/api/v3/areas/by-external-id/*externalId', { externalId: 'a' }],
@@ -96,6 +100,12 @@ describe('a target that names a route', () => {
   });
 });
 
-test('a path with two parameters is refused', () => {
-  assert.throws(() => new RouteTable([route('/a/:b/:c', ['v3'])]));
+test('a path with several parameters, one of which takes all that is left, is refused', () => {
+  assert.throws(() => new RouteTable([route('/a/:b/*c', ['v3'])]));
+});
+
+test('a target with too few or too many segments for several parameters is no path', () => {
+  for (const rest of ['', '/1/2.mvt', '/1/2/3.png', '/1/2/3.mvt/4', '/1/2/3/4.mvt', '/1/2/3xmvt']) {
+    assert.equal(table.find(`/api/v3/tiles${rest}`)?.path, null, rest);
+  }
 });
