@@ -50,7 +50,7 @@ export function serveFile(file: StaticFile, headers: Readonly<Record<string, str
     for (const name in headers) response.setHeader(name, headers[name] as string);
     response.setHeader('ETag', etag);
     response.setHeader('Cache-Control', isPinned ? 'public, max-age=31536000, immutable' : 'no-cache');
-    if (names(request.headers['if-none-match'], etag)) {
+    if (namesEtag(request.headers['if-none-match'], etag)) {
       response.statusCode = 304;
       response.end();
     } else {
@@ -73,10 +73,13 @@ function encodingFor(request: Request): Encoding | null {
   return ENCODINGS.find((encoding) => request.acceptsEncodings(encoding) === encoding) ?? null;
 }
 
-/** If-None-Match: a list of tags, compared weakly (RFC 9110 section 13.1.2). */
-function names(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header
+/**
+ * Whether If-None-Match names a version of what is asked for: by a list of tags, or by * for any. Tags are compared weakly
+ * (RFC 9110 section 13.1.2). `etag` is one with W/.
+ */
+export function namesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch
     .split(',')
     .some((tag) => tag.trim() === '*' || `W/${tag.trim().replace(/^W\//, '')}` === etag);
 }
