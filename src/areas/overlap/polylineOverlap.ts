@@ -1,5 +1,5 @@
 import { corridorBounds } from '../../geo/measure.ts';
-import { unwrapLine } from '../../geo/path.ts';
+import { type Path, unwrapLine } from '../../geo/path.ts';
 import { meridianRadiusM, parallelRadiusM, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type Polyline, toLatLngs } from '../area.ts';
@@ -7,7 +7,11 @@ import { type Band, joined, type Slices } from './sliceOverlap.ts';
 
 /** A polyline: all positions within its buffer. Every piece of an edge is a capsule on a plane of its own scale. */
 export function polylineSlices({ points, bufferM }: Polyline): Slices {
-  const path = unwrapLine(toLatLngs(points));
+  return pathSlices(unwrapLine(toLatLngs(points)), bufferM);
+}
+
+/** The same for a path whose longitudes are continuous already. */
+export function pathSlices(path: Path, bufferM: number): Slices {
   const { south, north } = corridorBounds(path, bufferM);
   const edges = edgesOf(path.lngs, path.lats, bufferM).sort((a, b) => a.south - b.south);
   let next = 0;
