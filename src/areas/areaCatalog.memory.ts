@@ -7,6 +7,7 @@ import { invariant } from '../lib/errors.ts';
 import { radixOrder, release } from '../lib/radixOrder.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { AreaType, StoredArea } from './area.ts';
+import { BoxSearch, NOTHING, type RevisionDigest, sumOf } from './boxSearch.memory.ts';
 import type { Shape } from './shape.ts';
 
 /** An area in memory: what is stored, and its shape, the same one until the next revision. */
@@ -77,11 +78,12 @@ export class AreaCatalog {
   /** Puts all that was loaded into the trees of its worlds. */
   *index(): Steps<void> {
     for (const [worldId, entries] of this.#loaded) {
-      const tree = this.#worlds.get(worldId)?.tree;
+      const world = this.#worlds.get(worldId);
       const order = yield* radixOrder(entries.length, (n) => curveOrder(entries[n] as Entry));
       // Entries that follow each other on the curve are near each other: each part becomes a branch of the tree.
       for (let at = 0; at < order.length; at += ENTRIES_PER_STEP) {
-        tree?.load(Array.from(order.subarray(at, at + ENTRIES_PER_STEP), (n) => entries[n] as Entry));
+        world?.tree.load(Array.from(order.subarray(at, at + ENTRIES_PER_STEP), (n) => entries[n] as Entry));
+        world?.boxes.changed();
         yield;
       }
       release(order);
@@ -99,6 +101,7 @@ export class AreaCatalog {
     }
     world.all.put(area);
     world.list(area.definition.geometry.type).put(area);
+    world.boxes.changed();
     this.#stays.putArea(area.id, area.accountId);
     return world;
   }
@@ -114,6 +117,7 @@ export class AreaCatalog {
     world.all.remove(areaId);
     world.list(area.definition.geometry.type).remove(areaId);
     for (const entry of entriesOf(area)) world.tree.remove(entry, isOfSameArea);
+    world.boxes.changed();
     if (world.all.size === 0) this.#worlds.delete(area.worldId);
   }
 
@@ -165,6 +169,27 @@ export class AreaCatalog {
     return found;
   }
 
+  /** The areas of these worlds that may have a position in a box (degrees), each once, in any order. */
+  *inBox(worldIds: readonly number[], box: IndexBox): Steps<Area[]> {
+    const found = new Set<Area>();
+    for (const worldId of worldIds) {
+      const world = this.#worlds.get(worldId);
+      if (world === undefined) continue;
+      for (const area of yield* world.boxes.inBox(stepped(box))) found.add(area);
+    }
+    return [...found];
+  }
+
+  /** Which revisions of which areas `inBox` finds, as a digest that is the same on every pod. */
+  *digest(worldIds: readonly number[], box: IndexBox): Steps<RevisionDigest> {
+    let digest = NOTHING;
+    for (const worldId of worldIds) {
+      const world = this.#worlds.get(worldId);
+      if (world !== undefined) digest = sumOf(digest, yield* world.boxes.digest(stepped(box)));
+    }
+    return digest;
+  }
+
   count(worldIds: readonly number[], type: AreaType | null): number {
     return worldIds.reduce((sum, worldId) => sum + (this.#worlds.get(worldId)?.list(type).size ?? 0), 0);
   }
@@ -188,6 +213,7 @@ class WorldAreas {
     point: new SortedList(idOf),
   };
   readonly tree = new RBush<Entry>();
+  readonly boxes = new BoxSearch(this.tree);
 
   list(type: AreaType | null): SortedList<Area, number> {
     return type === null ? this.all : this.byType[type];
@@ -203,6 +229,10 @@ interface Entry extends IndexBox {
   readonly area: Area;
   /** The area has no other box. */
   readonly isOnly: boolean;
+}
+
+function stepped({ minX, minY, maxX, maxY }: IndexBox): IndexBox {
+  return { minX: down(minX), minY: down(minY), maxX: up(maxX), maxY: up(maxY) };
 }
 
 function entriesOf(area: Area): Entry[] {
