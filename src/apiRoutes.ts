@@ -12,6 +12,7 @@ import { areaImportRoute, IMPORT_SCHEMAS } from './areas/import/areaImport.route
 import { ImportPlanner } from './areas/import/importPlanner.ts';
 import { areaOverlapsRoute, OVERLAP_SCHEMAS } from './areas/overlap/areaOverlaps.routes.ts';
 import { Overlaps } from './areas/overlap/overlaps.ts';
+import { areaTilesRoute } from './areas/tiles/areaTiles.routes.ts';
 import { usageRoute } from './areas/usage.routes.ts';
 import { COUNT_SCHEMAS, devicesCountRoute } from './areas/within/devicesCount.routes.ts';
 import { devicesWithinRoutes, WITHIN_SCHEMAS } from './areas/within/devicesWithin.routes.ts';
@@ -52,6 +53,7 @@ import { BulkCalls } from './http/bulkCalls.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { ID, text } from './http/openapi/schema.ts';
 import type { ChangePorts, Route } from './http/route.ts';
+import { TILE_PARAMETERS } from './http/tile.ts';
 import type { Clock } from './lib/time.ts';
 import { AtOnce, type WorkTurns } from './lib/workTurns.ts';
 import type { Pod, Teardown } from './pod.ts';
@@ -100,6 +102,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     devicesCountRoute({ ...ports, bulkCalls, atOnce }),
     usageRoute(ports),
     areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
+    areaTilesRoute({ ...ports, bulkCalls, atOnce }),
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
     areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
     deviceChangesRoute(ports),
@@ -168,6 +171,7 @@ const PATH_PARAMETERS = {
     schema: text(undefined, { pattern: EXTERNAL_ID.source }),
     example: EXAMPLE_CIRCLE.definition.externalId,
   },
+  ...TILE_PARAMETERS,
   deliveryId: {
     description: 'The id of the delivery.',
     schema: text(undefined, { pattern: DELIVERY_ID.source }),

@@ -54,10 +54,26 @@ export class BulkCalls {
    * answers of an account take the memory of two.
    */
   answer(accountId: number, write: (json: TextPieces) => Steps<void>): Answer {
-    return { status: 200, body: this.#body(accountId, write) };
+    return { status: 200, body: this.#body(accountId, write, validationAnswer([TOO_MUCH_BULK_WORK])) };
   }
 
-  #body(accountId: number, write: (json: TextPieces) => Steps<void>): StreamedBody {
+  /**
+   * The same with bytes and headers of their own. `make` may throw NotBegun, for another answer. `tooMuchWork`: the answer
+   * where the bytes take too much processor time.
+   */
+  file(
+    accountId: number,
+    make: () => Steps<Buffer>,
+    headers: NonNullable<Answer['headers']>,
+    tooMuchWork: Answer,
+  ): Answer {
+    function* write(pieces: TextPieces): Steps<void> {
+      pieces.addBytes(yield* make());
+    }
+    return { status: 200, headers, body: this.#body(accountId, write, tooMuchWork) };
+  }
+
+  #body(accountId: number, write: (json: TextPieces) => Steps<void>, tooMuchWork: Answer): StreamedBody {
     const json = new TextPieces();
     let readUntilMs = 0;
     return {
@@ -71,7 +87,7 @@ export class BulkCalls {
           await this.#measure(accountId, write(json));
         } catch (error) {
           this.#running.release(accountId);
-          if (error instanceof TooMuchWork) throw new NotBegun(validationAnswer([TOO_MUCH_BULK_WORK]));
+          if (error instanceof TooMuchWork) throw new NotBegun(tooMuchWork);
           throw error;
         }
         readUntilMs = performance.now() + READ_LIMITS_MS.whole;
@@ -128,6 +144,13 @@ export class TextPieces {
     let at = this.#used;
     for (let n = 0; n < text.length; n++) open[at++] = text.charCodeAt(n);
     this.#used = at;
+  }
+
+  /** Adds bytes that nobody changes any more, as a piece of their own. */
+  addBytes(bytes: Buffer): void {
+    this.#close();
+    this.#pieces.push(bytes);
+    this.#closedBytes += bytes.length;
   }
 
   /** Of the whole text, in UTF-8. */
