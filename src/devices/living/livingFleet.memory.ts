@@ -154,7 +154,6 @@ export class LivingFleet {
         while (steps.next().done !== true) {
           if (!hasPaused) {
             hasPaused = true;
-            search.pause();
             for (const each of worlds) each.begin(search);
           }
           yield;

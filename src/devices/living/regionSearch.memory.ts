@@ -4,19 +4,21 @@ import type { Region } from '../index/regionWalk.ts';
 import type { RowSearch } from '../world.memory.ts';
 import type { RowFilter } from './rowFilter.memory.ts';
 
+/** Rows that are kept as a list. A bit for each row of a large fleet takes longer to make than a short search. */
+const LISTED_MAX = 4_096;
+
 /**
- * The devices in a region that pass a filter, as of the moment at which the search begins, each once. While nothing has
- * changed yet, it only counts; from the first pause on it knows which devices it has met, since a device that is about to
- * change is offered whether it was met or not.
+ * The devices in a region that pass a filter, as of the moment at which the search begins, each once. It knows which it has
+ * met, since a device that is about to change is offered whether it was met or not.
  */
 export abstract class RegionSearch implements RowSearch {
   total = 0;
   protected readonly columns: DeviceColumns;
   readonly #region: Region;
   readonly #rows: RowFilter | null;
-  /** The rows met before the first pause: as many as one step takes. */
+  /** The rows met so far, while they are few and nothing has changed. */
   #first: number[] = [];
-  /** A bit for each row; null before the first pause. */
+  /** A bit for each row, from then on. */
   #met: Uint8Array | null = null;
 
   constructor(columns: DeviceColumns, region: Region, rows: RowFilter | null) {
@@ -28,23 +30,16 @@ export abstract class RegionSearch implements RowSearch {
   /** Takes a device that is in the region. */
   meet(row: number): void {
     if (this.#rows?.passes(row) === false) return;
-    if (this.#met === null) this.#first.push(row);
-    else this.#setMet(this.#met, row);
+    if (this.#met !== null) this.#setMet(this.#met, row);
+    else if (this.#first.push(row) === LISTED_MAX) this.#markMet();
     this.total++;
     this.take(row);
   }
 
-  /** From here on devices may change, and are offered before. */
-  pause(): void {
-    const met = new Uint8Array((this.columns.end >>> 3) + 1);
-    for (const row of this.#first) this.#setMet(met, row);
-    this.#first = [];
-    this.#met = met;
-  }
-
   offerPresent(device: Device): void {
     const { row } = device;
-    const bits = this.#met?.[row >>> 3] ?? 0;
+    const met = this.#met ?? this.#markMet();
+    const bits = met[row >>> 3] ?? 0;
     if ((bits & (1 << (row & 7))) !== 0) {
       this.keep(row);
     } else if (this.columns.hasPosition(row)) {
@@ -59,6 +54,14 @@ export abstract class RegionSearch implements RowSearch {
 
   /** Such a device is about to change. */
   protected abstract keep(row: number): void;
+
+  #markMet(): Uint8Array {
+    const met = new Uint8Array((this.columns.end >>> 3) + 1);
+    for (const row of this.#first) this.#setMet(met, row);
+    this.#first = [];
+    this.#met = met;
+    return met;
+  }
 
   #setMet(met: Uint8Array, row: number): void {
     met[row >>> 3] = (met[row >>> 3] as number) | (1 << (row & 7));
