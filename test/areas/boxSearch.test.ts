@@ -90,11 +90,11 @@ describe('a search of a box', () => {
           break;
         }
         pauses++;
-        // Two areas change places in the tree.
-        if (moves < 3 * (round + 1)) {
+        // Two areas change places, from one end of the tree to the other.
+        if (moves < 4 * (round + 1)) {
           moves++;
-          catalog.put(circle(1, 40.9, 10.1 + moves / 100));
-          catalog.put(circle(30_000, 40.1, 10.9 - moves / 100));
+          catalog.put(circle(1, 40.5, moves % 2 === 0 ? 10.05 : 10.95));
+          catalog.put(circle(30_000, 40.5, moves % 2 === 0 ? 10.95 : 10.05));
         }
       }
     }

@@ -99,6 +99,53 @@ describe('a tile of areas', () => {
     assert.ok(inside > 1_000 && outside > 1_000 && absent > 2, `${inside} ${outside} ${absent}`);
   });
 
+  test('draws tracks that wind as everything within their buffer, with the gaps in between', () => {
+    let [inside, gaps] = [0, 0];
+    const winding = fc.record({
+      z: fc.integer({ min: 6, max: 16 }),
+      bufferUnits: fc.constantFrom(5, 12, 40, 150),
+      turns: fc.array(
+        fc.tuple(
+          fc.double({ min: -0.8, max: 0.8, noNaN: true }),
+          fc.double({ min: -0.8, max: 0.8, noNaN: true }),
+        ),
+        { minLength: 2, maxLength: 30 },
+      ),
+      isOutside: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(winding, ({ z, bufferUnits, turns, isOutside }) => {
+        const tile = tileAt(z, 41.9, 12.5);
+        // Around the tile, or in its north-west and around that.
+        const points = turns.flatMap(([east, south]) => {
+          const off = isOutside ? 0 : 0.5;
+          const { lat, lng } = latLngAt(tile, (off + east) * UNITS, (off + south) * UNITS);
+          return [lat, lng];
+        });
+        const { unitM } = latLngAt(tile, UNITS / 2, UNITS / 2);
+        const geometry = {
+          type: 'polyline',
+          points: Float64Array.from(points),
+          bufferM: bufferUnits * unitM,
+        } as const;
+        const shape = toShape(geometry);
+        const area = drawn(geometry, tile);
+        for (let n = 0; n < 500; n++) {
+          const [x, y] = [(n * 2_531.7) % UNITS, (n * 1_117.3) % UNITS];
+          const { lat, lng, unitM } = latLngAt(tile, x, y);
+          const units = shape.signedDistanceM(lat, lng) / unitM;
+          if (Math.abs(units) < OFF_UNITS) continue;
+          const isDrawn = area !== undefined && isDrawnAt(area, x, y);
+          assert.equal(isDrawn, units < 0, `${x} ${y}: ${units} units`);
+          if (units < 0) inside++;
+          else if (units < 100) gaps++;
+        }
+      }),
+      { seed: 43, numRuns: runs(60) },
+    );
+    assert.ok(inside > 150 && gaps > 300, `${inside} ${gaps}`);
+  });
+
   test('has no seam: two neighbours draw the border between them alike', () => {
     let compared = 0;
     fc.assert(
