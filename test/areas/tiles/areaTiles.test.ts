@@ -162,6 +162,28 @@ describe('the tile of areas', () => {
     assert.equal(gist(await api.send('POST', '/../tiles/areas/0/0/0.mvt')), '405 METHOD_NOT_ALLOWED');
   });
 
+  test('is there for sessions under /api/v1 too', async () => {
+    const rome = await api.make(circle(41.9, 12.5));
+    const { pod, admin } = service;
+    await admin.run('account:update', '--email', 'owner@example.com', '--password', 'correct horse battery');
+    const login = await fetch(`${pod.api}/api/v1/session`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ email: 'owner@example.com', password: 'correct horse battery' }),
+    });
+    const { data } = (await login.json()) as { data: { token: string } };
+    const reply = await fetch(`${pod.api}/api/v1/tiles/areas/${ROME}.mvt`, {
+      headers: { Authorization: `Bearer ${data.token}` },
+    });
+    assert.equal(reply.status, 200);
+    const areas = decodedTile(new Uint8Array(await reply.arrayBuffer()));
+    assert.deepEqual(
+      areas.map(({ id }) => id),
+      [rome],
+    );
+    await api.remove(rome);
+  });
+
   test('needs read_areas', async () => {
     const { key } = await service.admin.key('owner@example.com', { scopes: 'read_devices' });
     const reply = await rawRequest(service.pod.api, '/api/v3/tiles/areas/0/0/0.mvt', {
