@@ -519,6 +519,13 @@ create table late_point (
 );
 create index late_point_age on late_point using brin (stored_at) with (pages_per_range = 32);
 
+-- Worlds in which somebody follows all points with a cursor: until then points stay rows for some time after they came, because
+-- a packed point does not tell the transaction that stored it. In other worlds they are packed as soon as their days are over.
+create table followed_world (
+  world_id bigint primary key references world on delete cascade,
+  until timestamptz not null
+);
+
 -- Points of closed days, compressed: a point takes 143 bytes as a row of position, most of them headers and index, and a few
 -- bytes here. A row has consecutive points of one device, of a day, or of a week where the device has few. Those of one
 -- device never overlap. Partitions are the weeks of position.

@@ -209,7 +209,7 @@ export function createReaders(pod: Pod): Readers {
     deviceFeed: new DeviceFeed(shared),
     eventFeed: new EventFeed(shared),
     streams,
-    pointFeed: new PointFeed({ ...shared, reads: connections.reads.of }),
+    pointFeed: new PointFeed({ ...shared, reads: connections.reads.of, writes: connections.writes.of }),
     close: () => {
       polls.close();
       streams.close();

@@ -11,7 +11,7 @@ import {
   dropEventPartitions,
   type EventCuts,
 } from './events/eventPartitions.sql.ts';
-import { FOLLOWED_MS, type HistoryPacker } from './history/packHistory.ts';
+import type { HistoryPacker } from './history/packHistory.ts';
 import { pruneLatePoints } from './history/packing.sql.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
@@ -104,7 +104,7 @@ export async function tidy(
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),
-    () => pruneLatePoints(sql, FOLLOWED_MS),
+    () => pruneLatePoints(sql),
     async () => {
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneRemovals(sql)) === 0) break;
     },

@@ -12,7 +12,7 @@ import { readQuotas } from './coherence/fillMemory.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/consolePage.ts';
 import { homeRoute } from './console/homePage.ts';
-import { FOLLOWED_MS, HistoryPacker } from './history/packHistory.ts';
+import { HistoryPacker } from './history/packHistory.ts';
 import { deliveryWeeks, startHousekeeping } from './housekeeping.ts';
 import { apiListener } from './http/dispatcher.ts';
 import type { Probes } from './http/expressApp.ts';
@@ -147,8 +147,7 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
     sql,
     turns: pod.turns,
     rest: sleep,
-    lateWaitMs: FOLLOWED_MS + DAY_MS,
-    followedMs: FOLLOWED_MS,
+    lateWaitMs: DAY_MS,
     onUnpackedDays: pod.metrics.setUnpackedDays,
     onPacked: pod.metrics.countPacked,
     onDamaged: pod.onDamaged,

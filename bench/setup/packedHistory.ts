@@ -30,7 +30,6 @@ export async function packAll(
     turns: new WorkTurns<string>(0.5), // as in a pod
     rest,
     lateWaitMs: 0,
-    followedMs: 0,
     onUnpackedDays: () => undefined,
     onPacked: (count) => {
       points += count;

@@ -8,10 +8,12 @@ import {
   type PointColumns,
   sliceColumns,
 } from '../history/codec/pointColumns.ts';
+import { FOLLOWED_MS } from '../history/packing.sql.ts';
 import { positionColumns } from '../history/points.sql.ts';
 import { invariant } from '../lib/errors.ts';
+import { HOUR_MS } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
-import type { Tx } from '../postgres/sql.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
 import type { PointsPlace } from './cursors.ts';
 
@@ -119,6 +121,24 @@ async function foundBy(
   });
   return { points: sliceColumns(points, 0, devices.length), devices, xids };
 }
+
+/**
+ * Sees to it that points of these worlds stay rows for as long as a cursor of the next hours may be used (packHistory.ts).
+ * That is written once in some hours.
+ */
+export async function followWorlds(reads: Sql, writes: Sql, worldIds: readonly number[]): Promise<void> {
+  const [row] = await reads<{ count: number }[]>`
+    select count(*)::int as count from followed_world
+    where world_id in (${integers(worldIds)}) and until > clock_timestamp() + ${RENEWED_MS} * interval '1 millisecond'`;
+  if (row?.count === worldIds.length) return;
+  await writes`
+    insert into followed_world (world_id, until)
+    select id, clock_timestamp() + ${FOLLOWED_MS} * interval '1 millisecond' from world where id in (${integers(worldIds)})
+    on conflict (world_id) do update set until = excluded.until`;
+}
+
+/** Longer than a cursor lives, as FOLLOWED_MS is. */
+const RENEWED_MS = 40 * HOUR_MS;
 
 /** The server that answers now, of which all that `seen` sees is wanted. */
 export async function selectServer(sql: Tx, seen: Snapshot): Promise<Server> {

@@ -9,6 +9,7 @@ import type { HistoryReader } from '../history/readHistoryCall.ts';
 import { errorAnswer, NotBegun } from '../http/answer.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { CATCH_UP_LIMIT_MS, CURSOR_LIFE_MS, type PointsRead, type PointsSeen } from './cursors.ts';
+import { followWorlds } from './pointFeed.sql.ts';
 import { type BegunRead, checkServer, FeedCall, type PointFeedPorts, START } from './pointFeedCall.ts';
 
 /** All points in the order of their devices, each once along the cursors, whether it came in time or late. */
@@ -40,7 +41,8 @@ export class PointFeed implements PointFeedSource {
 }
 
 async function beginRead(ports: PointFeedPorts, reader: HistoryReader, text: string): Promise<BegunRead> {
-  const { cursors, follower, reads, clock } = ports;
+  const { cursors, follower, reads, writes, clock } = ports;
+  const { accountId, worldIds } = reader;
   const { applied } = follower;
   applied.noteReader();
   const untilMs = performance.now() + CATCH_UP_LIMIT_MS;
@@ -56,6 +58,8 @@ async function beginRead(ports: PointFeedPorts, reader: HistoryReader, text: str
     return cursor.points;
   };
   if (text !== '') points = await open();
+  // Before the snapshot is taken, behind which this cursor or the next reads rows.
+  await followWorlds(reads(accountId), writes(accountId), worldIds);
   const wanted = points?.open?.upTo.snapshot ?? points?.seen.snapshot;
   do await catchUp();
   while (wanted !== undefined && !applied.followedWhole.contains(wanted) && performance.now() < untilMs);
@@ -70,7 +74,7 @@ async function beginRead(ports: PointFeedPorts, reader: HistoryReader, text: str
     if (applied.isComplete) throw new NotBegun(errorAnswer('CURSOR_EXPIRED'));
     throw new DeadlineExceeded('memory does not hold yet what the cursor has seen');
   }
-  await checkServer(reads(reader.accountId), followedWhole, server);
+  await checkServer(reads(accountId), followedWhole, server);
   const present: PointsSeen = { snapshot: followed, isWhole: followed.equals(followedWhole), atMs };
   const begun = { place: START, isResumed: false, isEmpty: false, server };
   if (points === null) return { ...begun, seen: present, upTo: present, isEmpty: true };

@@ -29,6 +29,7 @@ const FOLLOWED_MS = 40 * HOUR_MS;
 export interface PointFeedPorts {
   readonly fleet: Fleet;
   readonly reads: (accountId: number) => Sql;
+  readonly writes: (accountId: number) => Sql;
   readonly turns: WorkTurns<string | number>;
   readonly cursors: Cursors;
   readonly follower: LogFollower;

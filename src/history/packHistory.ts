@@ -16,8 +16,10 @@ import { mergeColumns, type PointColumns, sliceColumns, writeColumns } from './c
 import { type PackedRow, type PackedSpan, unpackRow } from './packedPoints.sql.ts';
 import {
   endPackingPass,
+  FOLLOWED_MS,
   keepPackingLease,
   replaceRows,
+  selectFollowedWorlds,
   selectNextRowMs,
   selectPackedRow,
   selectPackedSpans,
@@ -32,8 +34,6 @@ import { PackingRests } from './packingRests.ts';
 
 /** Points stay rows for so long, and until their day (UTC) is over: most late ones have come by then. */
 const HOT_MS = 48 * HOUR_MS;
-/** Longer than a cursor lives, and no longer than points in time are rows anyway. */
-export const FOLLOWED_MS = 44 * HOUR_MS;
 /** How long one round may take. The rest waits for the next round. */
 const ROUND_MS = 45_000;
 /** How long the devices of one world are packed before those of another have their turn. */
@@ -48,8 +48,6 @@ export interface PackPorts {
   readonly rest: (ms: number) => Promise<unknown>;
   /** How long few late points to a packed day wait for more. */
   readonly lateWaitMs: number;
-  /** For how long points are rows after they came, whatever their times: those who follow points with a cursor read rows. */
-  readonly followedMs: number;
   readonly onPacked: (points: number) => void;
   readonly onDamaged: (damage: Damage) => void;
   /** Takes how many closed days of an average device are not packed. */
@@ -85,15 +83,16 @@ export class HistoryPacker {
     const isOver = (): boolean => isStopping() || performance.now() > untilMs;
     const nowMs = await selectNowMs(sql);
     const beforeMs = Math.floor((nowMs - HOT_MS) / DAY_MS) * DAY_MS;
-    const receivedBeforeMs = nowMs - this.#ports.followedMs;
-    const unpackedDays = await selectUnpackedDays(sql, beforeMs, receivedBeforeMs);
+    const heldMs = nowMs - FOLLOWED_MS;
+    const followed = await selectFollowedWorlds(sql);
+    const unpackedDays = await selectUnpackedDays(sql, beforeMs, followed.size === 0 ? null : heldMs);
     onUnpackedDays(unpackedDays);
     if (!(await takePackingLease(sql, this.#holder, isUrgent))) {
       this.#worlds = null;
       return 'elsewhere';
     }
     this.#rests.begin(unpackedDays);
-    const times = { nowMs, beforeMs, receivedBeforeMs, weeks: new Set<number>() };
+    const weeks = new Set<number>();
     this.#worlds ??= (await selectWorldsOfDevices(sql)).map((worldId) => ({
       worldId,
       afterImei: '',
@@ -108,6 +107,8 @@ export class HistoryPacker {
         await this.#giveBackSpace(beforeMs);
         return 'done';
       }
+      const receivedBeforeMs = followed.has(world.worldId) ? heldMs : null;
+      const times = { nowMs, beforeMs, receivedBeforeMs, weeks };
       const place = await this.#packWorld(world, times, isOver);
       if (place !== null) worlds.push(place);
       if (!(await keepPackingLease(sql, this.#holder))) {
@@ -179,7 +180,7 @@ export class HistoryPacker {
     deviceId: number,
     rows: PointColumns,
     nowMs: number,
-    receivedBeforeMs: number,
+    receivedBeforeMs: number | null,
   ): Promise<PointColumns> {
     const { sql, lateWaitMs, onPacked, onDamaged } = this.#ports;
     const weekMs = weekStartMs(rows.recordedAtMs[0] as number);
@@ -187,7 +188,8 @@ export class HistoryPacker {
     const plan = planPacking(rows.recordedAtMs, spans);
     const { count, into } = plan;
     const taken = sliceColumns(rows, 0, count);
-    if (!isWorthPacking(rows.receivedAtMs, plan, nowMs, lateWaitMs)) return taken;
+    const waitMs = receivedBeforeMs === null ? lateWaitMs : lateWaitMs + FOLLOWED_MS;
+    if (!isWorthPacking(rows.receivedAtMs, plan, nowMs, waitMs)) return taken;
     try {
       const replaced = into === null ? null : await selectPackedRow(sql, deviceId, into.firstMs);
       if (await this.#pack(deviceId, taken, receivedBeforeMs, replaced)) onPacked(count);
@@ -201,7 +203,7 @@ export class HistoryPacker {
   async #pack(
     deviceId: number,
     rows: PointColumns,
-    receivedBeforeMs: number,
+    receivedBeforeMs: number | null,
     replaced: PackedRow | null,
   ): Promise<boolean> {
     const { sql, turns } = this.#ports;
@@ -245,11 +247,14 @@ export class HistoryPacker {
   }
 }
 
-/** Of a round: the time of Postgres, up to when days are closed and points must have come, and the weeks that are known to have a partition. */
+/**
+ * Of a world in a round: the time of Postgres, up to when days are closed and points must have come (null: whenever they
+ * came), and the weeks that are known to have a partition.
+ */
 interface Times {
   readonly nowMs: number;
   readonly beforeMs: number;
-  readonly receivedBeforeMs: number;
+  readonly receivedBeforeMs: number | null;
   readonly weeks: Set<number>;
 }
 

@@ -1,5 +1,5 @@
 import type { Bounds } from '../geo/measure.ts';
-import { DAY_MS } from '../lib/time.ts';
+import { DAY_MS, HOUR_MS } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
@@ -65,7 +65,7 @@ const DAY_ROWS = 10;
 export async function selectUnpackedDays(
   sql: Query,
   beforeMs: number,
-  receivedBeforeMs: number,
+  receivedBeforeMs: number | null,
 ): Promise<number> {
   const [row] = await sql<{ days: number }[]>`
     with sampled as materialized (
@@ -104,8 +104,9 @@ export async function selectNextRowMs(
 const READ_AT_A_TIME = 400;
 const DELETED_AT_A_TIME = 200;
 
-/** Of rows that came before this time, or of which it is not known when they came. */
-const receivedBefore = (ms: number) => new RawSql(`coalesce(received_at, '-infinity') < ${instant(ms).text}`);
+/** Of rows that came before this time, or of which it is not known when they came; null: of all. */
+const receivedBefore = (ms: number | null) =>
+  new RawSql(ms === null ? 'true' : `coalesce(received_at, '-infinity') < ${instant(ms).text}`);
 
 /** Lets others go first, between two parts of a work. */
 type Rest = () => Promise<void>;
@@ -116,7 +117,7 @@ export async function selectRows(
   deviceId: number,
   fromMs: number,
   beforeMs: number,
-  receivedBeforeMs: number,
+  receivedBeforeMs: number | null,
   limit: number,
   rest: Rest,
 ): Promise<PointColumns> {
@@ -175,22 +176,24 @@ export async function selectPackedRow(
 }
 
 /**
- * Puts packed points in the place of rows: all of a device from the first to the last of them that came before a time.
- * `replaced` was packed before, and its points are in `packed` as well. False: the device, its rows or what was packed are not the same any more,
- * and the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of
- * what moves.
+ * Puts packed points in the place of rows: all of a device from the first to the last of them that came before a time; null:
+ * all, where nobody follows its points. `replaced` was packed before, and its points are in `packed` as well. False: the
+ * device, its rows or what was packed are not the same any more, or somebody follows them now, and the transaction must be
+ * rolled back. The device is locked as for new points, so none of them can be a repeat of what moves, and who begins to
+ * follow them later begins behind these.
  */
 export async function replaceRows(
   tx: Tx,
   deviceId: number,
   rows: PointColumns,
-  receivedBeforeMs: number,
+  receivedBeforeMs: number | null,
   replaced: PackedRow | null,
   packed: readonly (readonly [PointColumns, PackedBlob])[],
   rest: Rest,
 ): Promise<boolean> {
   const locked = await tx`select from device_state where device_id = ${deviceId} for update`;
   if (locked.count === 0) return false;
+  if (receivedBeforeMs === null && (await isFollowed(tx, deviceId))) return false;
   let deleted = 0;
   for (let n = 0; n < rows.count; n += DELETED_AT_A_TIME) {
     const lastMs = rows.recordedAtMs[Math.min(n + DELETED_AT_A_TIME, rows.count) - 1] as number;
@@ -219,6 +222,23 @@ export async function replaceRows(
         ${codec}, ${bytes})`;
   }
   return true;
+}
+
+/** For so long points are rows after they came, where somebody follows them: a cursor lives for less. */
+export const FOLLOWED_MS = 44 * HOUR_MS;
+
+async function isFollowed(tx: Tx, deviceId: number): Promise<boolean> {
+  const found = await tx`
+    select from device d join followed_world f on f.world_id = d.world_id
+    where d.id = ${deviceId} and f.until > clock_timestamp()`;
+  return found.count > 0;
+}
+
+/** The worlds in which somebody follows all points with a cursor. */
+export async function selectFollowedWorlds(sql: Query): Promise<ReadonlySet<number>> {
+  const rows = await sql<{ world_id: number }[]>`
+    select world_id from followed_world where until > clock_timestamp()`;
+  return new Set(rows.map((row) => row.world_id));
 }
 
 /** The narrowest bounds of these positions, of which there is at least one. */
@@ -273,7 +293,7 @@ export async function endPackingPass(sql: Sql, holder: string, pauseSeconds: num
     where holder = ${holder}`;
 }
 
-/** Forgets which points came late, of those that came longer ago. Their rows stay. */
-export async function pruneLatePoints(sql: Sql, followedMs: number): Promise<void> {
-  await sql`delete from late_point where stored_at < clock_timestamp() - ${followedMs} * interval '1 millisecond'`;
+/** Forgets which points came late, of those that no cursor may ask for. Their rows stay. */
+export async function pruneLatePoints(sql: Sql): Promise<void> {
+  await sql`delete from late_point where stored_at < clock_timestamp() - ${FOLLOWED_MS} * interval '1 millisecond'`;
 }

@@ -6,7 +6,6 @@ import { before, describe, test } from 'node:test';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Cursors } from '../../src/feeds/cursors.ts';
 import { FEED_POINTS_MAX } from '../../src/feeds/pointFeedCall.ts';
-import { FOLLOWED_MS } from '../../src/history/packHistory.ts';
 import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
@@ -181,11 +180,14 @@ describe(`the feed of points (seed ${SEED})`, () => {
           to.points(batch),
           upTo(2) === 0 ? follower.follow(pods[upTo(2)] as PodAddress) : null,
         ]);
-        if (round % 3 === 2) await packPoints(owner.sql, undefined, FOLLOWED_MS);
+        if (round % 3 === 2) await packPoints(owner.sql);
         // Points that came long ago are packed; those that come late to the same days are rows beside them.
         if (round === 4) {
           await follower.follow(pod);
+          // As if nobody had followed for a moment in which nothing is stored.
+          await owner.sql`update followed_world set until = until - interval '2 days'`;
           assert.ok((await packPoints(owner.sql)).points > 0);
+          await owner.sql`update followed_world set until = until + interval '2 days'`;
         }
       }
       await follower.follow(pod);

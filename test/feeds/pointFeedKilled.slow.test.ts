@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FOLLOWED_MS } from '../../src/history/packHistory.ts';
 import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
@@ -95,8 +94,7 @@ describe('the feed of points', { skip: skipWithoutRedis() }, () => {
     const reading = Promise.all(readers.map((reader) => reader.run()));
     reading.catch(() => undefined);
 
-    const pack = () =>
-      packPoints(sql, undefined, FOLLOWED_MS).catch((error) => assert.ok(isUnavailable(error)));
+    const pack = () => packPoints(sql).catch((error) => assert.ok(isUnavailable(error)));
     const harms = [
       () => pods.kill(0).then(() => pods.start(0)),
       () => postgres.kill().then(() => postgres.start()),

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
 import { deleteDevice } from '../../src/devices/registerDevice.ts';
 import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
-import { FOLLOWED_MS, HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
+import { HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
@@ -80,7 +80,7 @@ const packerWith = (ports: Partial<PackPorts> = {}): HistoryPacker =>
   new HistoryPacker({
     ...{ sql, turns: newTurns(), rest: async () => undefined },
     ...{ onPacked: () => undefined, onDamaged: () => assert.fail() },
-    ...{ lateWaitMs: 0, followedMs: -DAY_MS, onUnpackedDays: () => undefined },
+    ...{ lateWaitMs: 0, onUnpackedDays: () => undefined },
     ...ports,
   });
 /** Nobody has the lease, and a pass is due. */
@@ -165,7 +165,7 @@ describe('packing', () => {
     assert.deepEqual(unpacked, [3, 0]);
   });
 
-  test('leaves points that came lately as rows, and packs what lies between them', async () => {
+  test('leaves points that came lately as rows where somebody follows them, and packs what lies between them', async () => {
     const dayMs = TODAY_MS - 9 * DAY_MS;
     await insertPoints(deviceId, dayMs, 300, 200_000);
     await sql`
@@ -173,7 +173,9 @@ describe('packing', () => {
         else now() - interval '45 hours' end where mod((latitude * 1000)::int, 2) = 0`;
     const expected = await read();
     await beDue();
-    await packerWith({ followedMs: FOLLOWED_MS }).round(() => false);
+    await sql`
+      insert into followed_world select world_id, now() + interval '1 minute' from device where id = ${deviceId}`;
+    await packerWith().round(() => false);
     const { rows, points } = await counts();
     assert.deepEqual(
       [rows, points],
@@ -181,9 +183,27 @@ describe('packing', () => {
       'also those of which it is not known when they came are packed',
     );
     assert.deepEqual(await read(), expected);
+    await sql`update followed_world set until = now()`;
     await packPoints(sql);
     assert.equal((await counts()).rows, 0);
     assert.deepEqual(await read(), expected);
+  });
+
+  test('leaves a device as it is that somebody begins to follow in the middle', async () => {
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 300, 200_000);
+    await sql`update position set received_at = now()`;
+    await sql`delete from followed_world`;
+    await beDue();
+    const resting = packerWith({
+      rest: async () => {
+        await sql`
+          insert into followed_world select world_id, now() + interval '1 minute' from device where id = ${deviceId}
+          on conflict do nothing`;
+      },
+    });
+    await resting.round(() => false);
+    assert.equal((await counts()).rows, 300);
+    await sql`delete from followed_world`;
   });
 
   test('waits for more late points to a packed day, which are read meanwhile, but not for ever', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FOLLOWED_MS, HistoryPacker } from '../../history/packHistory.ts';
+import { HistoryPacker } from '../../history/packHistory.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { type CommandContext, type CommandOutcome, defineCommand } from '../command.ts';
 import type { Session } from '../session.ts';
@@ -36,7 +36,6 @@ async function pack({ say, interrupted }: CommandContext, { sql, turns }: Sessio
     // Lets a signal in.
     rest: () => sleep(0),
     lateWaitMs: 0,
-    followedMs: FOLLOWED_MS,
     onUnpackedDays: (days) => {
       unpackedDays = days;
     },

@@ -1,6 +1,5 @@
 import { HistoryPacker } from '../../../src/history/packHistory.ts';
 import type { Damage } from '../../../src/lib/errors.ts';
-import { DAY_MS } from '../../../src/lib/time.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
 import { newTurns } from '../workTurns.ts';
 
@@ -12,7 +11,7 @@ export interface Packed {
 }
 
 /** Packs what there is to pack, as housekeeping does, without rests and without waiting for the next pass. */
-export async function packPoints(sql: Sql, isStopping = () => false, followedMs = -DAY_MS): Promise<Packed> {
+export async function packPoints(sql: Sql, isStopping = () => false): Promise<Packed> {
   await sql`update packing set pass_due_at = '-infinity', leased_until = '-infinity'`;
   let points = 0;
   const damaged: Damage[] = [];
@@ -21,7 +20,6 @@ export async function packPoints(sql: Sql, isStopping = () => false, followedMs 
     turns: newTurns(),
     rest: async () => undefined,
     lateWaitMs: 0,
-    followedMs,
     onUnpackedDays: () => undefined,
     onPacked: (count) => {
       points += count;
