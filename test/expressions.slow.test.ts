@@ -59,7 +59,10 @@ describe('the regular expressions of src', { skip }, () => {
     const made = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter(
       (path) => path.endsWith('.ts') && /\bRegExp\(/.test(readFileSync(join(SRC, path), 'utf8')),
     );
-    assert.deepEqual(made, ['access/credentials.ts']); // a prefix and a count of letters
+    // A prefix and a count of letters; the path of a route with several parameters.
+    assert.deepEqual(made, ['access/credentials.ts', 'http/dispatcher.ts']);
+    const path = '^tiles\\/areas\\/(?<z>[^\\/]*)\\/(?<x>[^\\/]*)\\/(?<y>[^\\/]*)\\.mvt$';
+    assert.equal(growthOf(path, ''), 'linear');
   });
 });
 

@@ -47,7 +47,9 @@ export class ApiClient {
 
   constructor(ports: ApiClientPorts) {
     this.#ports = ports;
-    this.#base = `${ports.url.replace(/\/+$/, '')}/api/v3`;
+    let { url } = ports;
+    while (url.endsWith('/')) url = url.slice(0, -1);
+    this.#base = `${url}/api/v3`;
   }
 
   /** An answer of the service with one of these statuses; rejects with ApiFailure for any other, and when interrupted. */
