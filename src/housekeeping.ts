@@ -104,7 +104,9 @@ export async function tidy(
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),
-    () => pruneLatePoints(sql),
+    async () => {
+      for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneLatePoints(sql)) === 0) break;
+    },
     async () => {
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneRemovals(sql)) === 0) break;
     },

@@ -293,7 +293,14 @@ export async function endPackingPass(sql: Sql, holder: string, pauseSeconds: num
     where holder = ${holder}`;
 }
 
-/** Forgets which points came late, of those that no cursor may ask for. Their rows stay. */
-export async function pruneLatePoints(sql: Sql): Promise<void> {
-  await sql`delete from late_point where stored_at < clock_timestamp() - ${FOLLOWED_MS} * interval '1 millisecond'`;
+/** Forgets which points came late, some of those that no cursor may ask for. Their rows stay. Returns how many. */
+export async function pruneLatePoints(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from late_point where ctid = any(array(
+      select ctid from late_point where stored_at < clock_timestamp() - ${FOLLOWED_MS} * interval '1 millisecond'
+      limit ${LATE_POINTS_AT_A_TIME}))`;
+  return count;
 }
+
+/** One statement for all would run into its time limit where a customer sends millions. */
+const LATE_POINTS_AT_A_TIME = 20_000;
