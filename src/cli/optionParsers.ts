@@ -65,7 +65,7 @@ export function parseUrl(text: string): Result<string, string> {
   return ok(url.href);
 }
 
-/** An API key, as it may stand in a header. */
+/** An API key: visible ASCII characters, as a header may carry. */
 export function parseKey(text: string): Result<string, string> {
   return /^[!-~]{1,200}$/.test(text) ? ok(text) : fail('is not an API key');
 }

@@ -27,13 +27,13 @@ export interface EventsRead extends LogCursor {
 /** Transactions of which a reader has all points. */
 export interface PointsSeen {
   readonly snapshot: Snapshot;
-  /** False: there was no room for the newest transactions that the server had ended then. */
+  /** False when the snapshot was shortened to fit and lacks the newest transactions of that moment. */
   readonly isWhole: boolean;
   /** When the snapshot was made, in whole seconds. */
   readonly atMs: number;
 }
 
-/** Where in the order of IMEIs a read of points goes on: behind a device, or within it. */
+/** Where a read of points continues, in the order of IMEIs: after a device, or within one. */
 export interface PointsPlace {
   readonly imei: string;
   /** Within the points that came in time, newest first: only those before are left. */

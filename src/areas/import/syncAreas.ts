@@ -57,7 +57,7 @@ export interface SyncTarget {
   write(features: readonly FileFeature[], plan: ImportPlan, dryGrowth: AreaSize | null): Promise<SyncWrites>;
   /** The areas that the account has made and sees, with an external id that is not in the file. */
   surplus(isInFile: (externalId: string) => boolean): Promise<Surplus>;
-  /** Deletes areas; says of some at a time how many there were. */
+  /** Deletes areas, some at a time; yields how many it has deleted each time. */
   prune(ids: readonly number[]): AsyncIterable<number>;
 }
 

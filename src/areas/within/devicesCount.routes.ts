@@ -63,7 +63,7 @@ export function devicesCountRoute(ports: WithinPorts): Route {
 function count(ports: WithinPorts, call: Call): Answer | Promise<Answer> {
   const { caller, query, nowMs } = call;
   const place = readPlace(query);
-  // Whoever may ask how many devices are in any box learns where each of them is.
+  // Counts of small boxes tell where each device is.
   const asksPlace = !place.ok || place.value !== null;
   if (asksPlace && (caller.scopes & NEEDED_FOR_PLACES) !== NEEDED_FOR_PLACES)
     return errorAnswer('INSUFFICIENT_SCOPE', scopeError(NEEDED_FOR_PLACES, true));

@@ -116,7 +116,7 @@ function writes(method: string, path: string): boolean {
   return method !== 'GET' && !path.endsWith('dry_run=true');
 }
 
-/** Empty for what is no JSON object: the answer is not of this service. */
+/** The object that a body holds. Empty when it holds none: then something else than this service has answered. */
 function jsonObjectOf(text: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text);

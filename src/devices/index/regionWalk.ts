@@ -23,8 +23,8 @@ import {
 export interface Region {
   contains(lat: number, lng: number): boolean;
   /**
-   * `in` and `out` are certain of every position within so many metres of this one; `cut` says nothing, so that it may be
-   * answered where finding out would take long.
+   * `in`: every position within `radiusM` is inside. `out`: none is. `cut`: not known; allowed whenever finding out would take
+   * long.
    */
   sideOf(lat: number, lng: number, radiusM: number): 'in' | 'out' | 'cut';
 }

@@ -7,9 +7,9 @@ import type { DeviceFilter } from './deviceFilter.ts';
 import { RowFilter } from './rowFilter.memory.ts';
 
 /**
- * How long a subset by time is good for. A device becomes offline without a word, at the earliest ten minutes after its
- * last point, so a subset of the offline ones has from the beginning those that will be by its end. Less than ten minutes
- * ahead, a device that goes on sending is not among them.
+ * How long a subset by time is good for. A device becomes offline without sending anything, at the earliest ten minutes after
+ * its last point. So a subset of offline devices also holds those that become offline before its end. As that is less than
+ * ten minutes ahead, devices that keep sending are not in it.
  */
 const GOOD_FOR_MS = 5 * MINUTE_MS;
 

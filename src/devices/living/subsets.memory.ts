@@ -25,7 +25,7 @@ const IN_USE_MS = MINUTE_MS;
 const UNUSED_MS = 5 * MINUTE_MS;
 
 interface Asked {
-  /** Devices that searches have turned down in vain since the subset was made, or would have been. */
+  /** How many devices searches have rejected since the subset was made; without one, since the filter was first used. */
   wasted: number;
   subset: Subset | null;
 }
@@ -127,7 +127,7 @@ export class Subsets {
     if (asked.subset !== null) this.#drop(asked.subset);
     if (!isKept) this.#drop(subset);
     asked.subset = isKept ? subset : null;
-    // Where there is no room for it, it is not tried again soon.
+    // Without room for a subset, many more devices must be rejected before the next try.
     asked.wasted = isKept ? 0 : -16 * this.#positions.size;
   }
 

@@ -3,7 +3,7 @@ import { Device } from '../device.ts';
 import { type DeviceColumns, PROBE } from '../deviceColumns.memory.ts';
 import type { SortedList } from '../sortedList.ts';
 
-/** Devices that are looked at before other work may have its turn: some ten microseconds. */
+/** Rows visited between two looks at the clock: some ten microseconds of work. */
 const ROWS_AT_ONCE = 128;
 
 /**
@@ -27,7 +27,7 @@ export function* walkRows(
   }
 }
 
-/** The next rows behind an IMEI, as many as are looked at at once; fewer when there are no more. */
+/** The next `ROWS_AT_ONCE` rows after an IMEI; fewer at the end. */
 function rowsBehind(
   columns: DeviceColumns,
   lists: readonly SortedList<number, number>[],
