@@ -30,9 +30,9 @@ export function boxRegion({ west, south, east, north }: Box): Region {
       if (lat + latSpan < south || lat - latSpan > north) return 'out';
       const isInLats = Math.max(-90, lat - latSpan) >= south && Math.min(90, lat + latSpan) <= north;
       if (halfWidth >= 180) return isInLats ? 'in' : 'cut';
-      // Positions within an angle have longitudes within this one, unless a pole is among them.
+      // Positions within an angle have longitudes within this one; with a pole among them the sine is not below 1.
       const sine = (1.01 * Math.sin(angle)) / Math.cos(lat * RADIANS_PER_DEGREE);
-      if (angle >= 1 || !(sine < 1) || Math.abs(lat) + latSpan >= 90) return 'cut';
+      if (angle >= 1 || !(sine < 1)) return 'cut';
       const lngSpan = Math.asin(sine) / RADIANS_PER_DEGREE;
       const off = Math.abs(((((lng - middle) % 360) + 540) % 360) - 180);
       if (off - lngSpan > halfWidth) return 'out';
