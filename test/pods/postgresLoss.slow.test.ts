@@ -113,6 +113,33 @@ async function cutConnections(url: string): Promise<void> {
   await sql.end();
 }
 
+/**
+ * Waits until commits wait for a replica. Only the checkpointer of Postgres tells the other processes to, some time after
+ * each of them has read the settings again, so commits are tried until one waits; that one is then cancelled.
+ */
+async function untilCommitsWait(url: string): Promise<void> {
+  const name = 'tries to commit';
+  const sql = openSql(url, { maxConnections: 2, name });
+  let isWaiting = false;
+  while (!isWaiting) {
+    let hasEnded = false;
+    const tried = sql
+      .begin((tx) => tx`select pg_logical_emit_message(true, 'test', '')`)
+      .finally(() => {
+        hasEnded = true;
+      });
+    await waitFor(async () => {
+      const cancelled = await sql`
+        select pg_cancel_backend(pid) from pg_stat_activity
+        where wait_event = 'SyncRep' and application_name = ${name}`;
+      isWaiting = cancelled.length > 0;
+      return isWaiting || hasEnded;
+    });
+    await tried;
+  }
+  await sql.end();
+}
+
 async function killAndStart(postgres: OwnPostgres): Promise<void> {
   await postgres.kill();
   await sleep(50);
@@ -338,6 +365,7 @@ describe('Postgres is harmed:', () => {
       assert.equal((await pod.get('/api/v3/devices', victim)).status, 200);
       // No replica of this name is there, so commits wait for it.
       await set("set synchronous_standby_names = 'hangs'");
+      await untilCommitsWait(postgres.url);
       const put = area.patch(id, { name: 'after' });
       await admin.sql(async (sql) => {
         await waitFor(async () => {
