@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isRefusedForNow, limitEndsByMs, wait } from '../../src/console/page/api.ts';
-import { TOO_MANY_STREAMS } from '../../src/feeds/stream.routes.ts';
+import { TOO_MANY_STREAMS } from '../../src/feeds/streams/stream.routes.ts';
 import { limitMessage } from '../../src/http/authorize.ts';
 
 const NOW_MS = 1_800_000_000_000;

@@ -7,7 +7,7 @@ import {
   POLLS_PER_KEY,
   PollGroup,
 } from '../../src/feeds/longPolls.ts';
-import { STREAMS_PER_ACCOUNT, STREAMS_PER_KEY } from '../../src/feeds/streams.ts';
+import { STREAMS_PER_ACCOUNT, STREAMS_PER_KEY } from '../../src/feeds/streams/streams.ts';
 import { settle, testPolls } from '../support/feeds/stepTurns.ts';
 
 const [ATTACKER, VICTIM] = [1, 2];

@@ -4,7 +4,7 @@ import { Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
 import type { ServerState } from '../../src/changelog/serverStarts.ts';
 import type { EventsRead } from '../../src/feeds/cursors.ts';
 import type { FeedPorts } from '../../src/feeds/longPolls.ts';
-import { StreamGroup } from '../../src/feeds/streamGroup.ts';
+import { StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
 
 const ALL = { devices: true, events: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { heaviest, StreamReader } from '../../src/feeds/streamReader.ts';
+import { heaviest, StreamReader } from '../../src/feeds/streams/streamReader.ts';
 import type { StreamSink } from '../../src/http/answer.ts';
 
 const MB = 1024 * 1024;

@@ -1,13 +1,13 @@
-import type { KeyState } from '../access/credentials.ts';
-import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
-import { isSameServer, type Server } from '../changelog/serverStarts.ts';
-import type { Changed } from '../devices/world.memory.ts';
-import { formatIso } from '../lib/time.ts';
-import { inTurns, type Steps } from '../lib/workTurns.ts';
-import type { DevicesRead, EventsRead } from './cursors.ts';
-import type { RecordedEvent } from './eventFeed.sql.ts';
-import type { FeedPorts, Touched } from './longPolls.ts';
-import { type FleetView, isCurrent, readDevices, readUpTo } from './readDevices.ts';
+import type { KeyState } from '../../access/credentials.ts';
+import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
+import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
+import type { Changed } from '../../devices/world.memory.ts';
+import { formatIso } from '../../lib/time.ts';
+import { inTurns, type Steps } from '../../lib/workTurns.ts';
+import type { DevicesRead, EventsRead } from '../cursors.ts';
+import type { RecordedEvent } from '../eventFeed.sql.ts';
+import type { FeedPorts, Touched } from '../longPolls.ts';
+import { type FleetView, isCurrent, readDevices, readUpTo } from '../readDevices.ts';
 import type { StreamCursor, StreamReader } from './streamReader.ts';
 
 /** Items of one write: what is made at once for a reader is some hundred kilobytes at most. */

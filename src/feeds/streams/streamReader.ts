@@ -1,6 +1,6 @@
-import type { KeyState } from '../access/credentials.ts';
-import type { StreamSink } from '../http/answer.ts';
-import type { DevicesRead, EventsRead } from './cursors.ts';
+import type { KeyState } from '../../access/credentials.ts';
+import type { StreamSink } from '../../http/answer.ts';
+import type { DevicesRead, EventsRead } from '../cursors.ts';
 
 /** What a reader has been sent; a part that it does not want is null. */
 export interface StreamCursor {

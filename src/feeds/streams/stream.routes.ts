@@ -1,7 +1,7 @@
-import { hasAny, scopeMask } from '../access/scopes.ts';
-import { type Answer, errorAnswer } from '../http/answer.ts';
-import type { Operation } from '../http/openapi/operation.ts';
-import { text } from '../http/openapi/schema.ts';
+import { hasAny, scopeMask } from '../../access/scopes.ts';
+import { type Answer, errorAnswer } from '../../http/answer.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { text } from '../../http/openapi/schema.ts';
 import {
   choiceParameter,
   isBlank,
@@ -10,9 +10,9 @@ import {
   parameterError,
   readChoice,
   readList,
-} from '../http/parameters.ts';
-import type { Call, Route } from '../http/route.ts';
-import { CURSOR, CURSOR_MESSAGE, readCursor } from './feeds.routes.ts';
+} from '../../http/parameters.ts';
+import type { Call, Route } from '../../http/route.ts';
+import { CURSOR, CURSOR_MESSAGE, readCursor } from '../feeds.routes.ts';
 import { STREAMS_PER_KEY, type Streams } from './streams.ts';
 
 const PARTS = ['devices', 'events'] as const;

@@ -1,4 +1,4 @@
-import type { FeedPorts } from './longPolls.ts';
+import type { FeedPorts } from '../longPolls.ts';
 import type { StreamGroup } from './streamGroup.ts';
 import { heaviest, type StreamReader } from './streamReader.ts';
 
