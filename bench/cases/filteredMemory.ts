@@ -12,6 +12,7 @@ import { measureCalls, medianTimes } from '../measure/measureCalls.ts';
 const SIZE = 1_000_000;
 const SMOKE_SIZE = 10_000;
 const WORLD = 1;
+const ASKER = { accountId: 1, worldIds: [WORLD] };
 const NOW_MS = 1_700_000_000_000;
 const HOUR_MS = 3_600_000;
 const QUERIES = 4_096;
@@ -49,11 +50,11 @@ export const filteredMemory: BenchCase = {
       .map(filterOf)
       .map((filter) => {
         const ask = (n: number) =>
-          fleet.living.near([WORLD], { ...placeOf(n), limit: 1, maxM: Infinity }, filter, NOW_MS)?.length;
+          fleet.living.near(ASKER, { ...placeOf(n), limit: 1, maxM: Infinity }, filter, NOW_MS)?.length;
         // As long as it pays off to make an index.
         for (let n = 0; n < QUERIES; n++) {
           ask(n);
-          const due = fleet.living.due([WORLD], filter, NOW_MS);
+          const due = fleet.living.due(ASKER, filter, NOW_MS);
           if (due !== null) inOneGo(due);
         }
         return ask;

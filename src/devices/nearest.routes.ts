@@ -173,11 +173,11 @@ function nearestPassing(
   const { accountId, worldIds } = caller;
   const { living } = fleet;
   const atOnceJson = (): string | null => {
-    const near = living.near(worldIds, question, filter, nowMs);
+    const near = living.near(caller, question, filter, nowMs);
     return near === null ? null : listJson(near, nowMs);
   };
   const goOn = (list: string | null): string | Promise<string> => {
-    const due = living.due(worldIds, filter, nowMs);
+    const due = living.due(caller, filter, nowMs);
     if (list === null) {
       return places.run(accountId, async () => {
         if (due !== null) await turns.run(accountId, due);

@@ -28,7 +28,7 @@ import { EXAMPLE_POINT } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 import { type DeviceFilter, FILTER_ERRORS } from './living/deviceFilter.ts';
 import { FILTER_SCHEMA, readFilterFields } from './living/filterFields.ts';
-import type { NearQuestion } from './living/livingFleet.memory.ts';
+import type { Asker, NearQuestion } from './living/livingFleet.memory.ts';
 import {
   EXAMPLE_FOUND,
   listJson,
@@ -126,7 +126,7 @@ export function nearestBatchRoute({ fleet, bulkCalls }: { fleet: Fleet; bulkCall
       const filter = readBatchFilter(body);
       if (!filter.ok) return filter.error;
       return bulkCalls.answer(caller.accountId, (json) =>
-        writeAll(json, fleet, caller.worldIds, questions, filter.value, nowMs),
+        writeAll(json, fleet, caller, questions, filter.value, nowMs),
       );
     },
   };
@@ -171,11 +171,12 @@ function limitOf(sent: JsonObject[string]): number {
 function* writeAll(
   json: TextPieces,
   fleet: Fleet,
-  worldIds: readonly number[],
+  caller: Asker,
   questions: readonly Question[],
   filter: DeviceFilter | null,
   nowMs: number,
 ): Steps<void> {
+  const { worldIds } = caller;
   const pace = new Pace();
   json.add('{"data":[');
   let seen = 0;
@@ -189,7 +190,7 @@ function* writeAll(
         filter === null
           ? (fleet.near(worldIds, lat, lng, limit, maxM) ??
             (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM)))
-          : yield* findPassing(fleet, worldIds, question, filter, nowMs);
+          : yield* findPassing(fleet, caller, question, filter, nowMs);
       json.add(`"devices":${listJson(found, nowMs)}}`);
     }
     seen++;
@@ -200,18 +201,18 @@ function* writeAll(
 
 function* findPassing(
   { living }: Fleet,
-  worldIds: readonly number[],
+  caller: Asker,
   question: NearQuestion,
   filter: DeviceFilter,
   nowMs: number,
 ): Steps<NearDevice[]> {
-  const near = living.near(worldIds, question, filter, nowMs);
-  const due = living.due(worldIds, filter, nowMs);
+  const near = living.near(caller, question, filter, nowMs);
+  const due = living.due(caller, filter, nowMs);
   // For this question too, if it takes long, and for those to come.
   if (due !== null) yield* due;
   if (near !== null && due === null) return near;
   return (
-    living.near(worldIds, question, filter, nowMs) ??
-    (yield* living.nearInSteps(worldIds, question, filter, nowMs))
+    living.near(caller, question, filter, nowMs) ??
+    (yield* living.nearInSteps(caller.worldIds, question, filter, nowMs))
   );
 }

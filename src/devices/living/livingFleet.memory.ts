@@ -16,6 +16,12 @@ export interface NearQuestion {
   readonly maxM: number;
 }
 
+/** Who asks: the account, and the worlds that it sees. */
+export interface Asker {
+  readonly accountId: number;
+  readonly worldIds: readonly number[];
+}
+
 /**
  * Questions about those devices of a fleet that pass a filter as of a moment. Most are answered in steps, since there may
  * be millions of devices.
@@ -54,7 +60,7 @@ export class LivingFleet {
 
   /** As Fleet.near, of the devices that pass. */
   near(
-    worldIds: readonly number[],
+    { accountId, worldIds }: Asker,
     { lat, lng, limit, maxM }: NearQuestion,
     filter: DeviceFilter,
     nowMs: number,
@@ -64,7 +70,7 @@ export class LivingFleet {
     for (const world of this.#worldsOf(worldIds)) {
       // The last distance found in the first world bounds the search in the second.
       const reachM = Math.min(maxM, found[limit - 1]?.distanceM ?? maxM);
-      const hits = world.subsets.near(rows, lat, lng, limit, reachM);
+      const hits = world.subsets.near(accountId, rows, lat, lng, limit, reachM);
       if (hits === null) return null;
       const near = hits.map(({ slot, distanceM }) => ({
         device: new Device(this.#columns, slot),
@@ -170,9 +176,9 @@ export class LivingFleet {
   }
 
   /** The steps that make the next questions with this filter fast, where that pays off; they have to be run. */
-  due(worldIds: readonly number[], filter: DeviceFilter, nowMs: number): Steps<void> | null {
+  due({ accountId, worldIds }: Asker, filter: DeviceFilter, nowMs: number): Steps<void> | null {
     for (const world of this.#worldsOf(worldIds)) {
-      const steps = world.subsets.due(filter, nowMs);
+      const steps = world.subsets.due(accountId, filter, nowMs);
       if (steps !== null) return steps;
     }
     return null;

@@ -12,6 +12,8 @@ import { RowFilter } from './rowFilter.memory.ts';
  * ten minutes ahead, devices that keep sending are not in it.
  */
 const GOOD_FOR_MS = 5 * MINUTE_MS;
+/** One that was not used for so long is hardly used. */
+export const IN_USE_MS = MINUTE_MS;
 
 /**
  * An index of the positions of those devices of a world that may pass a filter at some moment until `untilMs`: all that
@@ -22,15 +24,18 @@ export class Subset {
   /** The first and the last moment for which it has all devices that pass. */
   readonly fromMs: number;
   readonly untilMs: number;
-  /** When it was last used. */
+  /** Whose it is. When that account has not used it for IN_USE_MS, it becomes that of another one that does. */
+  accountId: number;
+  /** When it was last used: by whomever, and by its account. */
   usedAtMs: number;
+  #ownUseAtMs: number;
   readonly #columns: DeviceColumns;
   readonly #slots: SubsetSlots;
   readonly #filter: DeviceFilter;
   readonly #rows: RowFilter;
 
   /** It is empty: the devices of the world have to be refreshed. */
-  constructor(columns: DeviceColumns, filter: DeviceFilter, nowMs: number) {
+  constructor(columns: DeviceColumns, filter: DeviceFilter, nowMs: number, accountId: number) {
     const isTimeless = filter.statuses === null && filter.maxAgeMs === Number.POSITIVE_INFINITY;
     this.#columns = columns;
     this.#filter = filter;
@@ -39,7 +44,22 @@ export class Subset {
     this.index = new PositionIndex(this.#slots);
     this.fromMs = isTimeless ? Number.NEGATIVE_INFINITY : nowMs;
     this.untilMs = isTimeless ? Number.POSITIVE_INFINITY : nowMs + GOOD_FOR_MS;
+    this.accountId = accountId;
     this.usedAtMs = nowMs;
+    this.#ownUseAtMs = nowMs;
+  }
+
+  /** That of its filter. */
+  get key(): string {
+    return this.#filter.key;
+  }
+
+  /** It is about to be searched for an account. */
+  use(accountId: number, nowMs: number): void {
+    this.usedAtMs = nowMs;
+    if (accountId !== this.accountId && nowMs - this.#ownUseAtMs <= IN_USE_MS) return;
+    this.accountId = accountId;
+    this.#ownUseAtMs = nowMs;
   }
 
   isGoodAt(nowMs: number): boolean {

@@ -26,6 +26,7 @@ import { runs } from '../../support/torture.ts';
 
 const WORLDS = [1, 2, 3];
 const VIEWS = [[1], [1, 2], [3, 2], [9], [9, 1]];
+const OWN = { accountId: 1, worldIds: [1] };
 const DEVICES = 1_800;
 const MINUTE_MS = 60_000;
 
@@ -79,11 +80,11 @@ describe('nearest with filters', () => {
         const { lat, lng } = anyPlace(random);
         const ask = question(lat, lng, oneOf(random, [1, 3, 50]), oneOf(random, [Infinity, 40_000, 4e6]));
         const found =
-          fleet.living.near(view, ask, filter, nowMs) ??
+          fleet.living.near({ accountId: 1, worldIds: view }, ask, filter, nowMs) ??
           inOneGo(fleet.living.nearInSteps(view, ask, filter, nowMs));
         const label = `seed ${seed}, question ${n}, ${queryOf(asked)}, worlds ${view}`;
         assert.deepEqual(summary(found), expected(fleet, view, ask, asked, nowMs), label);
-        const due = fleet.living.due(view, filter, nowMs);
+        const due = fleet.living.due({ accountId: 1, worldIds: view }, filter, nowMs);
         if (due === null) continue;
         made++;
         for (let step = due.next(); step.done !== true; step = due.next())
@@ -120,10 +121,10 @@ describe('nearest with filters', () => {
   test('finds nobody in an empty fleet, and of those without a position', () => {
     const fleet = new Fleet();
     const ask = question(0, 0, 50, Infinity);
-    assert.deepEqual(fleet.living.near([1], ask, filterOf({ status: 'moving' }), NOW_MS), []);
+    assert.deepEqual(fleet.living.near(OWN, ask, filterOf({ status: 'moving' }), NOW_MS), []);
     fleet.putDevice(fieldsOf({ id: 1, groups: ['north'] }));
-    assert.deepEqual(fleet.living.near([1], ask, filterOf({ group: 'north' }), NOW_MS), []);
-    assert.deepEqual(fleet.living.near([1], ask, filterOf({ status: 'unknown' }), NOW_MS), []);
+    assert.deepEqual(fleet.living.near(OWN, ask, filterOf({ group: 'north' }), NOW_MS), []);
+    assert.deepEqual(fleet.living.near(OWN, ask, filterOf({ status: 'unknown' }), NOW_MS), []);
   });
 });
 
@@ -147,17 +148,17 @@ describe('a search that turns down thousands', () => {
       const fleet = fleetOf(isSpot);
       const filter = filterOf({ group: 'rare' });
       const ask = question(41, 12, 2, Infinity);
-      assert.equal(fleet.living.near([1], ask, filter, NOW_MS), null);
+      assert.equal(fleet.living.near(OWN, ask, filter, NOW_MS), null);
       const inSteps = inOneGo(fleet.living.nearInSteps([1], ask, filter, NOW_MS));
       assert.deepEqual(
         inSteps.map(({ device }) => device.imei),
         [imeiOf(RARE)],
       );
-      const due = fleet.living.due([1], filter, NOW_MS);
+      const due = fleet.living.due(OWN, filter, NOW_MS);
       assert.ok(due !== null);
       inOneGo(due);
-      assert.equal(fleet.living.due([1], filter, NOW_MS), null);
-      assert.deepEqual(summary(fleet.living.near([1], ask, filter, NOW_MS) ?? []), summary(inSteps));
+      assert.equal(fleet.living.due(OWN, filter, NOW_MS), null);
+      assert.deepEqual(summary(fleet.living.near(OWN, ask, filter, NOW_MS) ?? []), summary(inSteps));
     });
   }
 
@@ -181,15 +182,15 @@ describe('a search that turns down thousands', () => {
     const filter = filterOf({ status: 'offline' });
     const ask = question(...SPOT, 1, Infinity);
     const imeisAt = (nowMs: number) =>
-      fleet.living.near([1], ask, filter, nowMs)?.map(({ device }) => device.imei);
+      fleet.living.near(OWN, ask, filter, nowMs)?.map(({ device }) => device.imei);
     assert.deepEqual(imeisAt(NOW_MS), []);
-    const due = fleet.living.due([1], filter, NOW_MS);
+    const due = fleet.living.due(OWN, filter, NOW_MS);
     assert.ok(due !== null);
     inOneGo(due);
     assert.deepEqual(imeisAt(NOW_MS + MINUTE_MS), []);
     assert.deepEqual(imeisAt(NOW_MS + MINUTE_MS + 1), [imeiOf(601)]);
-    assert.equal(fleet.living.due([1], filter, NOW_MS + 2 * MINUTE_MS), null);
-    assert.ok(fleet.living.due([1], filter, NOW_MS + 3 * MINUTE_MS) !== null, 'it is renewed in time');
+    assert.equal(fleet.living.due(OWN, filter, NOW_MS + 2 * MINUTE_MS), null);
+    assert.ok(fleet.living.due(OWN, filter, NOW_MS + 3 * MINUTE_MS) !== null, 'it is renewed in time');
     assert.deepEqual(imeisAt(NOW_MS + 20 * MINUTE_MS)?.length, 1);
   });
 
@@ -197,31 +198,127 @@ describe('a search that turns down thousands', () => {
     const fleet = fleetOf(true);
     // From afar, so that the many are turned down.
     const many = filterOf({ group: 'many', max_age_seconds: '1' });
-    assert.equal(fleet.living.near([1], question(0, 0, 1, Infinity), many, NOW_MS + 2_000), null);
+    assert.equal(fleet.living.near(OWN, question(0, 0, 1, Infinity), many, NOW_MS + 2_000), null);
     const group = filterOf({ group: 'many' });
     for (let n = 0; n < 3; n++)
-      assert.equal(fleet.living.near([1], question(0, 0, 1, Infinity), group, NOW_MS)?.length, 1);
-    assert.equal(fleet.living.due([1], group, NOW_MS), null);
+      assert.equal(fleet.living.near(OWN, question(0, 0, 1, Infinity), group, NOW_MS)?.length, 1);
+    assert.equal(fleet.living.due(OWN, group, NOW_MS), null);
   });
 
-  test('of one account does not keep another one waiting', async () => {
+  describe('in a world of several accounts', () => {
+    const GROUPS = Array.from({ length: 24 }, (_, n) => `g${n}`);
+    const ask = question(41, 12, 50, Infinity);
+    /** Half of them are in the group "half", a few are in each of the others. */
+    function crowd(): Fleet {
+      const fleet = new Fleet();
+      for (let id = 1; id <= RARE; id++) {
+        const own = id % 200 < GROUPS.length ? [GROUPS[id % 200] as string] : [];
+        fleet.putDevice(fieldsOf({ id, groups: id % 2 === 0 ? ['half', ...own] : own }));
+        fleet.move(id, positionAt(...place(id), NOW_MS));
+      }
+      return fleet;
+    }
+
+    /** Asks so often that an index is made where there is room; true: searches need no steps any more. */
+    function isIndexed(fleet: Fleet, accountId: number, asked: Asked, nowMs = NOW_MS): boolean {
+      const asker = { accountId, worldIds: [1] };
+      const filter = filterOf(asked);
+      for (let n = 0; n < 2; n++) {
+        fleet.living.near(asker, ask, filter, nowMs);
+        const due = fleet.living.due(asker, filter, nowMs);
+        if (due !== null) inOneGo(due);
+      }
+      return fleet.living.near(asker, ask, filter, nowMs) !== null;
+    }
+
+    test('one account with many filters leaves the others their part', () => {
+      const fleet = crowd();
+      const filters = GROUPS.map((group) => ({ group }));
+      const mine = filters.slice(0, 20).filter((asked) => isIndexed(fleet, 1, asked));
+      assert.equal(mine.length, 8, 'alone it has all of them');
+      const others = filters.slice(20);
+      assert.deepEqual(
+        others.map((asked) => isIndexed(fleet, 2, asked)),
+        [true, true, true, true],
+      );
+      for (let round = 0; round < 2; round++)
+        for (const asked of filters.slice(0, 20)) isIndexed(fleet, 1, asked);
+      assert.deepEqual(
+        others.map((asked) => isIndexed(fleet, 2, asked)),
+        [true, true, true, true],
+        'they keep it, however often the first one asks',
+      );
+    });
+
+    test('one account with half of the devices in its indexes leaves the others their part', () => {
+      const fleet = crowd();
+      const near = { accountId: 1, worldIds: [1] };
+      const half = filterOf({ group: 'half', max_age_seconds: '3600' });
+      let isMade = false;
+      for (let n = 0; n < 100 && !isMade; n++) {
+        fleet.living.near(near, ask, half, NOW_MS);
+        const due = fleet.living.due(near, half, NOW_MS);
+        if (due !== null) inOneGo(due);
+        isMade = due !== null;
+      }
+      assert.ok(isMade);
+      assert.ok(isIndexed(fleet, 2, { group: 'g3' }));
+    });
+
+    test('filters that nobody passes do not make a service forget how often another account asks', () => {
+      const fleet = crowd();
+      const asker = (accountId: number) => ({ accountId, worldIds: [1] });
+      const rare = filterOf({ group: 'g3' });
+      let isDue = false;
+      for (let n = 0; n < 40 && !isDue; n++) {
+        fleet.living.near(asker(2), question(41.9, 13, 1, Infinity), rare, NOW_MS);
+        isDue = fleet.living.due(asker(2), rare, NOW_MS) !== null;
+        for (let k = 0; k < 100; k++)
+          fleet.living.near(asker(1), question(41, 12, 1, 1), filterOf({ group: `none-${n}-${k}` }), NOW_MS);
+      }
+      assert.ok(isDue);
+    });
+
+    test('an index that its account does not use any more is that of who does', () => {
+      const fleet = crowd();
+      const filters = GROUPS.map((group) => ({ group }));
+      assert.ok(isIndexed(fleet, 1, filters[0] as Asked));
+      assert.ok(isIndexed(fleet, 2, filters[0] as Asked, NOW_MS + MINUTE_MS + 1));
+      // The first account has all others, and has to give one up for a third one.
+      const later = NOW_MS + MINUTE_MS + 2;
+      for (const asked of filters.slice(1, 9)) isIndexed(fleet, 1, asked, later);
+      assert.ok(isIndexed(fleet, 3, filters[20] as Asked, later));
+      const [second, filter] = [{ accountId: 2, worldIds: [1] }, filterOf(filters[0] as Asked)];
+      assert.notEqual(fleet.living.near(second, ask, filter, later), null);
+    });
+  });
+
+  test('of one account does not keep another one waiting, not even one that takes turns itself', async () => {
     const fleet = fleetOf(false);
-    fleet.putDevice(fieldsOf({ id: RARE + 1, worldId: 2, groups: ['rare'] }));
-    fleet.move(RARE + 1, positionAt(41, 12, NOW_MS));
+    for (let id = RARE + 1; id <= 2 * RARE; id++) {
+      fleet.putDevice(fieldsOf({ id, worldId: 2, groups: id === 2 * RARE ? ['rare'] : ['many'] }));
+      fleet.move(id, positionAt(...place(id), NOW_MS));
+    }
     const turns = new WorkTurns<string | number>(3);
     const route = nearestRoute({ fleet, turns, atOnce: new AtOnce(turns) });
     const callsOf = (accountId: number) =>
       new RouteCalls([route], { accountId, worldIds: [accountId], nowMs: NOW_MS });
     const [busy, calm] = [callsOf(1), callsOf(2)];
+    const countOf = async (calls: RouteCalls, more: string): Promise<number> => {
+      const { status, body } = await calls.get('/devices/nearest', `?lat=41&lng=12&limit=3${more}`);
+      assert.equal(status, 200);
+      return JSON.parse(String(body)).data.length;
+    };
     let answered = 0;
     const attack = Array.from({ length: 20 }, async (_, n) => {
       // Each with a filter of its own, which nobody passes.
-      await busy.get('/devices/nearest', `?lat=41&lng=12&group=none-${n}`);
+      await countOf(busy, `&group=none-${n}`);
       answered++;
     });
-    const { body } = await calm.get('/devices/nearest', '?lat=41&lng=12&group=rare');
-    assert.equal(JSON.parse(String(body)).data.length, 1);
-    assert.ok(answered < 20, 'it does not wait for the large fleet');
+    assert.equal(await countOf(calm, ''), 3);
+    assert.equal(answered, 0, 'what needs no turns waits for none');
+    assert.equal(await countOf(calm, '&group=rare'), 1);
+    assert.ok(answered <= 2, `${answered} long searches of another account came first`);
     await Promise.all(attack);
   });
 });
