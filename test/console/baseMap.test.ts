@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { baseMap, landOf } from '../../src/console/baseMap.ts';
+import { unpackWorld } from '../../src/console/page/map/world.ts';
 import { ringAreaM2 } from '../../src/geo/measure.ts';
 import { unwrapRing } from '../../src/geo/path.ts';
 import { northwardAreaM2 } from '../../src/geo/wgs84.ts';
 
 type Ring = readonly (readonly [lng: number, lat: number])[];
 
-const { features } = JSON.parse(baseMap()) as {
-  features: { properties: { kind: string }; geometry: { type: string; coordinates: unknown } }[];
-};
-const coordinatesOf = (kind: string) =>
-  features.find(({ properties }) => properties.kind === kind)?.geometry.coordinates;
+const { features } = unpackWorld(JSON.parse(baseMap()));
+const coordinatesOf = (kind: string): unknown =>
+  features
+    .filter(({ properties }) => properties?.['kind'] === kind)
+    .flatMap(({ geometry }): unknown[] => ('coordinates' in geometry ? geometry.coordinates : []));
 const land = coordinatesOf('land') as Ring[][];
 const borders = coordinatesOf('border') as Ring[];
 

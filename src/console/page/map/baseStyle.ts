@@ -5,6 +5,7 @@ import type {
   VectorSourceSpecification,
 } from 'maplibre-gl';
 import type { VehicleColors } from './vehicleDrawing.ts';
+import { world } from './world.ts';
 
 const PAINT = {
   light: { sea: '#cfe0ea', land: '#f4f2ec', border: '#b9b3a6' },
@@ -38,7 +39,7 @@ export function worldStyle(scheme: Scheme): StyleSpecification {
   const { sea, land, border } = PAINT[scheme];
   return {
     version: 8,
-    sources: { world: { type: 'geojson', data: import.meta.resolve('/console/world.json'), tolerance: 0.1 } },
+    sources: { world: { type: 'geojson', data: world(), tolerance: 0.1 } },
     layers: [
       { id: 'sea', type: 'background', paint: { 'background-color': sea } },
       {

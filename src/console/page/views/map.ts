@@ -16,6 +16,7 @@ import {
 } from '../map/mapState.ts';
 import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
+import { loadWorld } from '../map/world.ts';
 import { Curl, counted, html, Time } from '../parts.ts';
 
 const FOUND_MAX = 8;
@@ -149,7 +150,7 @@ export function MapPane({ isShown }: { isShown: boolean }): VNode {
 async function openMap(element: MapElement, isOpen: () => boolean): Promise<void> {
   mapError.value = null;
   try {
-    const { MapView } = await import('../map/mapView.ts');
+    const [{ MapView }] = await Promise.all([import('../map/mapView.ts'), loadWorld()]);
     if (isOpen()) element.view = new MapView(element);
   } catch (error) {
     const { name, message } = error as Error;
