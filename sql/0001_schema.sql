@@ -103,10 +103,13 @@ create table api_key (
   allowlist text[] not null default '{}' check (cardinality(allowlist) <= 50),
   created_at timestamptz not null default now(),
   last_used_at timestamptz,
-  revoked_at timestamptz
+  revoked_at timestamptz,
+  -- From then on it is as if revoked; null: it does not end by itself.
+  expires_at timestamptz
 );
 create index api_key_account on api_key (account_id);
-create index api_key_revoked on api_key (revoked_at) where revoked_at is not null;
+create index api_key_ended on api_key (least(revoked_at, expires_at))
+  where least(revoked_at, expires_at) is not null;
 
 -- Sessions of the console. A session is looked up at each of its calls, so its end, a new password and the deactivation of
 -- its owner hold at once on every pod.

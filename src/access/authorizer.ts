@@ -25,7 +25,12 @@ const LOAD_TRIES = 10;
 
 export type AccessDecision =
   | { readonly kind: 'granted'; readonly caller: KeyState }
-  | { readonly kind: 'denied'; readonly code: KeyDenial | 'API_KEY_REQUIRED' | 'API_KEY_INVALID' }
+  | {
+      readonly kind: 'denied';
+      readonly code: KeyDenial | 'API_KEY_REQUIRED' | 'API_KEY_INVALID';
+      /** When the key ended by itself, in epoch milliseconds. */
+      readonly endedAtMs?: number;
+    }
   | { readonly kind: 'limited'; readonly limit: LimitName };
 
 export interface AuthorizerPorts {
@@ -124,7 +129,7 @@ export class Authorizer {
     refundIp: string | null,
   ): AccessDecision | Promise<AccessDecision> {
     const isFresh = this.#isFresh();
-    const denial = denialOf(key, call.client);
+    const denial = denialOf(key, call.client, call.nowMs);
     const keyId = isFresh && denial === null ? key.id : null;
     const request = this.#request(key.worldIds, ip, keyId, refundIp, false);
     return thenAtOnce(this.#ports.rateLimiter.check(request, call.nowMs), (verdict) => {
@@ -135,7 +140,11 @@ export class Authorizer {
   }
 
   #outcome({ nowMs }: PendingCall, caller: KeyState, denial: KeyDenial | null): AccessDecision {
-    if (denial !== null) return { kind: 'denied', code: denial };
+    if (denial !== null) {
+      const { revoked, endsAtMs } = caller;
+      const hasEnded = denial === 'API_KEY_REVOKED' && !revoked && endsAtMs !== undefined;
+      return { kind: 'denied', code: denial, ...(hasEnded && { endedAtMs: endsAtMs }) };
+    }
     this.#ports.keyUse.note(caller.id, nowMs);
     return { kind: 'granted', caller };
   }
@@ -145,7 +154,7 @@ export class Authorizer {
     await this.#bringUp(worlds);
     const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
     if (key === undefined) return KEY_INVALID;
-    const denial = denialOf(key, call.client);
+    const denial = denialOf(key, call.client, call.nowMs);
     const keyId = denial === null ? key.id : null;
     const request = this.#request(key.worldIds, null, keyId, call.client.network, true);
     const verdict = await this.#ports.rateLimiter.check(request, call.nowMs);
@@ -251,8 +260,9 @@ type KeyDenial = 'API_KEY_REVOKED' | 'API_KEY_OWNER_INACTIVE' | 'API_KEY_IP_BLOC
 export function denialOf(
   key: KeyState,
   client: Pick<ClientAddress, 'address' | 'certain'>,
+  nowMs: number,
 ): KeyDenial | null {
-  if (key.revoked) return 'API_KEY_REVOKED';
+  if (key.revoked || (key.endsAtMs !== undefined && key.endsAtMs <= nowMs)) return 'API_KEY_REVOKED';
   if (!key.ownerActive) return 'API_KEY_OWNER_INACTIVE';
   if (key.allowlist === null) return null;
   return client.certain && key.allowlist.has(client.address) ? null : 'API_KEY_IP_BLOCKED';

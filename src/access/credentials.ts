@@ -83,9 +83,9 @@ export interface KeyState {
   /** The addresses that it may be used from; null: all. */
   readonly allowlist: CidrSet | null;
   readonly revoked: boolean;
+  /** When it ends by itself, in epoch milliseconds: a session always does; not set for a key without an end. */
+  readonly endsAtMs?: number;
   readonly ownerActive: boolean;
   /** How far back the owner's plan lets history be read. */
   readonly historyDays: number;
-  /** When a session ends, in epoch milliseconds; not set for a key. */
-  readonly endsAtMs?: number;
 }

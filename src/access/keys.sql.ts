@@ -13,6 +13,8 @@ export interface KeyDraft {
   readonly prefix: string;
   readonly scopes: readonly string[];
   readonly allowlist: readonly string[];
+  /** When it ends by itself; never when not given. */
+  readonly expiresAt?: Date | null;
 }
 
 export interface RevokedKey {
@@ -25,25 +27,26 @@ export interface RevokedKey {
 /** Stores a key of an account and returns its id. The key itself is not stored. */
 export async function insertKey(tx: Tx, accountId: number, draft: KeyDraft): Promise<number> {
   const [row] = await tx<{ id: number }[]>`
-    insert into api_key (account_id, name, fingerprint, prefix, scopes, allowlist)
+    insert into api_key (account_id, name, fingerprint, prefix, scopes, allowlist, expires_at)
     values (${accountId}, ${draft.name}, decode(${draft.fingerprint}, 'hex'), ${draft.prefix},
-            ${[...draft.scopes]}, ${[...draft.allowlist]})
+            ${[...draft.scopes]}, ${[...draft.allowlist]}, ${draft.expiresAt ?? null})
     returning id`;
   if (row === undefined) throw new Error('an insert returns its row');
   return row.id;
 }
 
-/** Revoked keys are remembered for so long. */
+/** Keys that were revoked or have ended are remembered for so long. */
 const REVOKED_DAYS = 90;
 const PRUNED_AT_A_TIME = 1_000;
 
-/** Deletes keys that were revoked long ago, and lets every pod forget them. Returns how many. */
+/** Deletes keys that were revoked or ended long ago, and lets every pod forget them. Returns how many. */
 export async function pruneRevokedKeys(sql: Sql): Promise<number> {
   const { count } = await sql`
     with gone as (
       delete from api_key where id in (
-        select id from api_key where revoked_at < clock_timestamp() - make_interval(days => ${REVOKED_DAYS})
-        order by revoked_at limit ${PRUNED_AT_A_TIME})
+        select id from api_key
+        where least(revoked_at, expires_at) < clock_timestamp() - make_interval(days => ${REVOKED_DAYS})
+        order by least(revoked_at, expires_at) limit ${PRUNED_AT_A_TIME})
       returning id
     )
     insert into change (kind, entity_id) select 'key', id from gone`;
@@ -75,7 +78,7 @@ export async function updateLastUsed(sql: Sql, ids: readonly number[]): Promise<
 export async function selectKeyState(sql: Sql, fingerprint: string): Promise<KeyState | undefined> {
   const [row] = await sql<KeyRow[]>`
     select k.id, k.account_id, a.world_id as account_world, o.world_id as organization_world, k.scopes, k.allowlist,
-           k.revoked_at is not null as revoked, a.active, p.history_days
+           k.revoked_at is not null as revoked, k.expires_at, a.active, p.history_days
     from api_key k
     join account a on a.id = k.account_id
     join plan p on p.name = a.plan
@@ -94,6 +97,7 @@ export async function selectKeyState(sql: Sql, fingerprint: string): Promise<Key
     scopes: scopes.value,
     allowlist: allowlist.value,
     revoked: row.revoked,
+    ...(row.expires_at !== null && { endsAtMs: row.expires_at.getTime() }),
     ownerActive: row.active,
   };
 }
@@ -111,6 +115,7 @@ interface KeyRow extends OwnerRow {
   readonly scopes: string[];
   readonly allowlist: string[];
   readonly revoked: boolean;
+  readonly expires_at: Date | null;
   readonly active: boolean;
 }
 
@@ -134,10 +139,12 @@ export interface KeyRecord {
   readonly created_at: Date;
   readonly last_used_at: Date | null;
   readonly revoked_at: Date | null;
+  readonly expires_at: Date | null;
 }
 
 const columns = (sql: Query) => sql`
-  k.id, k.name, k.prefix, k.scopes, k.allowlist, k.created_at, k.last_used_at, k.revoked_at`;
+  k.id, k.name, k.prefix, k.scopes, k.allowlist, k.created_at, k.last_used_at, k.revoked_at,
+  k.expires_at`;
 
 /** Keys of an account, revoked ones too, by id. */
 export function selectKeys(
@@ -162,7 +169,8 @@ export function selectKeyPage(
   limit: number,
 ): Promise<ListedKey[]> {
   return sql<ListedKey[]>`
-    select k.id, a.email, k.name, k.prefix, k.scopes, k.allowlist, k.created_at, k.last_used_at, k.revoked_at
+    select k.id, a.email, k.name, k.prefix, k.scopes, k.allowlist, k.created_at, k.last_used_at, k.revoked_at,
+      k.expires_at
     from api_key k join account a on a.id = k.account_id
     where k.id > ${afterId} ${accountId === null ? sql`` : sql`and k.account_id = ${accountId}`}
     order by k.id limit ${limit}`;
@@ -189,10 +197,11 @@ export async function updateKey(
   return key;
 }
 
-/** How many keys of an account are not revoked. Locks the account, so that two calls cannot both create the last key. */
+/** How many keys of an account can be used. Locks the account, so that two calls cannot both create the last key. */
 export async function countUsableKeys(tx: Tx, accountId: number): Promise<number> {
   await tx`select from account where id = ${accountId} for no key update`;
   const [row] = await tx<{ count: number }[]>`
-    select count(*)::int as count from api_key where account_id = ${accountId} and revoked_at is null`;
+    select count(*)::int as count from api_key
+    where account_id = ${accountId} and revoked_at is null and coalesce(expires_at > clock_timestamp(), true)`;
   return row?.count ?? 0;
 }

@@ -1,3 +1,4 @@
+import type { KeyState } from '../access/credentials.ts';
 import { scopeMask } from '../access/scopes.ts';
 import { changedDeviceJson, removedDeviceJson } from '../devices/device.ts';
 import {
@@ -69,8 +70,11 @@ const GATHER: Parameter = {
   schema: { type: 'integer', minimum: 0, maximum: WAIT_MAX_SECONDS, default: 0 },
 };
 
-function readSecondsMs(query: Query, { name }: Parameter): number {
-  return clampedInt(query[name], 0, WAIT_MAX_SECONDS, 0) * 1000;
+/** How long a call waits, in milliseconds: until its key or session ends at most. */
+function readWaits(query: Query, { endsAtMs = Number.POSITIVE_INFINITY }: KeyState, nowMs: number) {
+  const read = ({ name }: Parameter): number =>
+    Math.min(clampedInt(query[name], 0, WAIT_MAX_SECONDS, 0) * 1000, endsAtMs - nowMs);
+  return { waitMs: read(WAIT), gatherMs: read(GATHER) };
 }
 
 const PRODUCED_FROM: Parameter = {
@@ -209,12 +213,11 @@ interface FeedRoutePorts {
 
 /** Everything about devices that is new since a cursor: answered from memory. */
 export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
-  const handle = ({ caller, query, whenLeft }: Call): Answer | Promise<Answer> => {
+  const handle = ({ caller, query, nowMs, whenLeft }: Call): Answer | Promise<Answer> => {
     const page = readers.deviceFeed.next(caller, {
       cursor: readCursor(query),
       limit: readLimit(query, CHANGES_LIMIT),
-      waitMs: readSecondsMs(query, WAIT),
-      gatherMs: readSecondsMs(query, GATHER),
+      ...readWaits(query, caller, nowMs),
       whenLeft,
     });
     return page instanceof Promise ? page.then(feedAnswer) : feedAnswer(page);
@@ -233,7 +236,7 @@ export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
 
 /** Every event that was produced since a cursor, each once. */
 export function eventFeedRoute({ readers }: FeedRoutePorts): Route {
-  const handle = async ({ caller, query, whenLeft }: Call): Promise<Answer> => {
+  const handle = async ({ caller, query, nowMs, whenLeft }: Call): Promise<Answer> => {
     const type = eventTypeOf(query['type']);
     if (type === 'invalid') return parameterError(EVENT_TYPE);
     const imei = query['device'];
@@ -248,8 +251,7 @@ export function eventFeedRoute({ readers }: FeedRoutePorts): Route {
       direction: type?.direction ?? null,
       imei: imei ?? null,
       limit: readLimit(query, EVENT_FEED_LIMIT),
-      waitMs: readSecondsMs(query, WAIT),
-      gatherMs: readSecondsMs(query, GATHER),
+      ...readWaits(query, caller, nowMs),
       whenLeft,
     });
     return feedAnswer(page);

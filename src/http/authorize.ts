@@ -5,6 +5,7 @@ import type { KeyState } from '../access/credentials.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
 import { type CidrSet, type ClientAddress, clientAddress } from '../access/ipAddress.ts';
 import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
+import { formatIso } from '../lib/time.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import type { ApiVersion, Route } from './route.ts';
 
@@ -62,6 +63,8 @@ export function deniedAnswer(
   version: ApiVersion,
 ): Answer {
   if (decision.kind === 'denied') {
+    if (decision.endedAtMs !== undefined)
+      return errorAnswer(decision.code, `this API key ended at ${formatIso(decision.endedAtMs)}`);
     return decision.code === 'API_KEY_REQUIRED' && takesSessions(version)
       ? errorAnswer(
           decision.code,

@@ -11,13 +11,13 @@ import {
 } from '../access/keys.sql.ts';
 import { type WritePorts, writeWorlds } from '../changelog/writeWorlds.ts';
 import type { Tx } from '../postgres/sql.ts';
-import { KEY_LIMITS, type KeySettings } from './keyBody.ts';
+import { KEY_LIMITS, type KeySettings, type NewKeySettings } from './keyBody.ts';
 
 /** A new key in clear text, which is shown this one time; undefined when the owner has as many as there may be. */
 export async function createKey(
   ports: WritePorts,
   owner: KeyState,
-  settings: KeySettings,
+  settings: NewKeySettings,
 ): Promise<{ key: string; record: KeyRecord } | undefined> {
   const key = newKey(randomBytes);
   const record = await writeKey(ports, owner, async (tx) => {

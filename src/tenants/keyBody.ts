@@ -2,6 +2,7 @@ import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../access/ipAddress.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../access/scopes.ts';
 import { isJsonObject, isMissing, parseNameText } from '../lib/parseText.ts';
 import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import { parseIsoMs } from '../lib/time.ts';
 
 /** What an owner decides about a key. */
 export interface KeySettings {
@@ -10,6 +11,12 @@ export interface KeySettings {
   readonly scopes: readonly Scope[];
   /** As sent; empty: no restriction. */
   readonly allowlist: readonly string[];
+}
+
+/** What is decided when a key is made, and not changed later. */
+export interface NewKeySettings extends KeySettings {
+  /** When it ends by itself; null: never. */
+  readonly expiresAt: Date | null;
 }
 
 export const KEY_LIMITS = {
@@ -51,14 +58,31 @@ export const KEY_ERRORS = {
     code: 'TOO_LONG',
     message: `allowlist has more than ${ALLOWLIST_MAX_ENTRIES} entries`,
   },
+  expiresAtInvalid: {
+    field: 'expires_at',
+    code: 'INVALID',
+    message: 'expires_at must be an ISO 8601 time that is still to come',
+  },
 } as const satisfies Readonly<Record<string, FieldError>>;
 
-/** The body that creates a key. An allowlist that is not sent is empty. */
-export function parseKeyCreate(body: unknown): Result<KeySettings, readonly FieldError[]> {
+/**
+ * The body that creates a key, at `nowMs` (epoch milliseconds). An allowlist that is not sent is empty; without
+ * `expires_at` the key does not end by itself.
+ */
+export function parseKeyCreate(body: unknown, nowMs: number): Result<NewKeySettings, readonly FieldError[]> {
   if (!isJsonObject(body)) return fail([BODY_INVALID]);
-  const { name, scopes, allowlist } = body;
+  const { name, scopes, allowlist, expires_at: sentEnd } = body;
   const whole = { name: name ?? '', scopes: scopes ?? [], allowlist: allowlist ?? [] };
-  return parseKeyChange(whole) as Result<KeySettings, readonly FieldError[]>;
+  const settings = parseKeyChange(whole) as Result<KeySettings, readonly FieldError[]>;
+  const end = isMissing(sentEnd) ? ok(null) : parseKeyEnd(sentEnd, nowMs);
+  if (settings.ok && end.ok) return ok({ ...settings.value, expiresAt: end.value });
+  return fail([...(settings.ok ? [] : settings.error), ...(end.ok ? [] : [end.error])]);
+}
+
+/** When a key is to end: after `nowMs`. */
+export function parseKeyEnd(sent: unknown, nowMs: number): Result<Date, FieldError> {
+  const ms = typeof sent === 'string' ? parseIsoMs(sent) : null;
+  return ms !== null && ms > nowMs ? ok(new Date(ms)) : fail(KEY_ERRORS.expiresAtInvalid);
 }
 
 /**

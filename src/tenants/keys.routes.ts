@@ -41,10 +41,10 @@ async function list({ reads }: KeyPorts, { caller, query }: Call): Promise<Answe
   return listAnswer(keys.map(keyView), page);
 }
 
-async function create({ writes }: KeyPorts, { caller, body }: Call): Promise<Answer> {
+async function create({ writes }: KeyPorts, { caller, body, nowMs }: Call): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
-  const settings = parseKeyCreate(json.value);
+  const settings = parseKeyCreate(json.value, nowMs);
   if (!settings.ok) return validationAnswer(settings.error);
   const made = await createKey(writes(caller.accountId), caller, settings.value);
   if (made === undefined) return validationAnswer([KEY_ERRORS.limitReached]);
@@ -74,12 +74,13 @@ function found(key: KeyRecord | undefined): Answer {
 }
 
 /** A key on the wire; the key itself is added at its creation only. */
-function keyView({ id, name, prefix, scopes, allowlist, created_at, last_used_at, revoked_at }: KeyRecord) {
+function keyView({ id, name, prefix, scopes, allowlist, ...times }: KeyRecord) {
   const time = (date: Date | null): string | null => date && formatIso(date.getTime());
   return {
     ...{ id, name, prefix, scopes, allowlist },
-    created_at: time(created_at),
-    last_used_at: time(last_used_at),
-    revoked_at: time(revoked_at),
+    created_at: time(times.created_at),
+    last_used_at: time(times.last_used_at),
+    revoked_at: time(times.revoked_at),
+    expires_at: time(times.expires_at),
   };
 }

@@ -66,6 +66,7 @@ const rowOf = (key: KeyState): Record<string, unknown> => ({
   scopes: ['read_devices'],
   allowlist: [],
   revoked: key.revoked,
+  expires_at: null,
   active: key.ownerActive,
   history_days: key.historyDays,
 });
@@ -146,7 +147,7 @@ function describeDecision(decision: AccessDecision): string {
     case 'granted':
       return `authorized ${decision.caller.id}`;
     case 'denied':
-      return decision.code;
+      return [decision.code, ...(decision.endedAtMs === undefined ? [] : [decision.endedAtMs])].join(' ');
     case 'limited':
       return decision.limit;
   }
@@ -216,6 +217,24 @@ describe('limits', () => {
 const OPEN: RateLimiter = { check: () => ({ kind: 'pass' }) };
 
 describe('judgement', () => {
+  test('a key is as if revoked from the moment at which it ends', async () => {
+    const { authorize } = open(new LocalRateLimiter({ limits: { ipMinute: 0, keyMinute: 2, keyHour: 0 } }), {
+      ...FINE,
+      endsAtMs: NOW_MS,
+    });
+    const times = [-2, -1, 0, 1, MINUTE_MS].map((afterMs) => authorize(KEY, NOW_MS + afterMs));
+    assert.deepEqual(await Promise.all(times), [
+      ...['authorized 7', 'authorized 7'],
+      ...[`API_KEY_REVOKED ${NOW_MS}`, `API_KEY_REVOKED ${NOW_MS}`, `API_KEY_REVOKED ${NOW_MS}`],
+    ]);
+    const revoked = open(OPEN, { ...FINE, revoked: true, endsAtMs: NOW_MS });
+    assert.equal(await revoked.authorize(KEY, NOW_MS + 1), 'API_KEY_REVOKED', 'it did not end by itself');
+    const unread = open(OPEN, null);
+    unread.store.row = { ...rowOf(FINE), expires_at: new Date(NOW_MS) };
+    assert.equal(await unread.authorize(KEY, NOW_MS - 1), 'authorized 7');
+    assert.equal(await unread.authorize(KEY), `API_KEY_REVOKED ${NOW_MS}`);
+  });
+
   test('an address that is not certain opens no allowlist', async () => {
     const keyring = new Keyring();
     keyring.put(fingerprint(KEY), { ...FINE, allowlist: allow('192.0.2.1') }, keyring.epoch);

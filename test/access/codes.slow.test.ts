@@ -219,6 +219,7 @@ const KEY_CALLS: Readonly<Record<keyof typeof KEY_ERRORS, Call>> = {
   scopesInvalid: keyWith({ scopes: ['fly'] }),
   allowlistInvalid: keyWith({ allowlist: 'x' }),
   allowlistTooLong: keyWith({ allowlist: Array(51).fill(HERE) }),
+  expiresAtInvalid: keyWith({ expires_at: '2020-01-01' }),
 };
 
 const MULTI_CODE = 'MULTI_GEOMETRY_EXTERNAL_ID';

@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { KeyUse } from '../../src/access/authorizer.ts';
 import { insertKey, pruneRevokedKeys } from '../../src/access/keys.sql.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 import { insertAccount } from '../../src/tenants/accounts.sql.ts';
@@ -120,23 +121,27 @@ describe('the last use of keys', () => {
 describe('a key', () => {
   const draft = { name: null, prefix: 'fk_abc', scopes: ['read_devices'], allowlist: ['10.0.0.0/8', '::1'] };
 
-  test('is deleted 90 days after it was revoked, and every pod is told to forget it', async () => {
+  test('is deleted 90 days after it was revoked or has ended, and every pod is told to forget it', async () => {
     const account = { email: 'gone@x', name: 'A', organizationId: null, plan: 'pro', passwordHash: null };
     const { id: accountId } = await sql.begin((tx) => insertAccount(tx, account));
-    const insert = (byte: string) =>
-      sql.begin((tx) => insertKey(tx, accountId, { ...draft, fingerprint: byte.repeat(32) }));
+    const insert = (byte: string, expiresAt: Date | null = null) =>
+      sql.begin((tx) => insertKey(tx, accountId, { ...draft, fingerprint: byte.repeat(32), expiresAt }));
     const [old, recent, valid] = [await insert('01'), await insert('02'), await insert('03')];
+    const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
+    const ended = await insert('04', daysAgo(91));
+    const ending = [await insert('05', daysAgo(89)), await insert('06', daysAgo(-1))];
     await sql`update api_key set revoked_at = now() - interval '91 days' where id = ${old}`;
     await sql`update api_key set revoked_at = now() - interval '89 days' where id = ${recent}`;
-    assert.equal(await pruneRevokedKeys(sql), 1);
+    assert.equal(await pruneRevokedKeys(sql), 2);
     assert.equal(await pruneRevokedKeys(sql), 0);
     const left = await sql<
       { id: number }[]
     >`select id from api_key where account_id = ${accountId} order by id`;
     assert.deepEqual(
       left.map(({ id }) => id),
-      [recent, valid],
+      [recent, valid, ...ending],
     );
-    assert.equal((await sql`select from change where kind = 'key' and entity_id = ${old}`).length, 1);
+    const told = await sql`select from change where kind = 'key' and entity_id in (${old}, ${ended})`;
+    assert.equal(told.length, 2);
   });
 });

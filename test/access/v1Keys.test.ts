@@ -18,7 +18,8 @@ import { waitFor } from '../support/waitFor.ts';
 // Which bodies are taken is a table in test/tenants/keyBody.test.ts; each code is the answer to a request in
 // codes.slow.test.ts.
 
-const FIELDS = ['id', 'name', 'prefix', 'scopes', 'allowlist', 'created_at', 'last_used_at', 'revoked_at'];
+const TIMES = ['created_at', 'last_used_at', 'revoked_at', 'expires_at'];
+const FIELDS = ['id', 'name', 'prefix', 'scopes', 'allowlist', ...TIMES];
 const SCREEN = { name: 'Depot screen', scopes: ['read_devices', 'read_locations'], allowlist: [] };
 const UNKNOWN_ID = 999_999_999;
 
@@ -64,7 +65,7 @@ describe('a new key', () => {
     const reply = await keys('POST', '', { body: { ...SCREEN, name: ' Depot screen ' } });
     assert.equal(reply.status, 201);
     const { id, key, created_at } = reply.body.data;
-    const unused = { created_at, last_used_at: null, revoked_at: null };
+    const unused = { created_at, last_used_at: null, revoked_at: null, expires_at: null };
     assert.deepEqual(reply.body, {
       data: { id, ...SCREEN, prefix: key.slice(0, 6), ...unused, key },
       meta: {},
@@ -83,12 +84,13 @@ describe('a new key', () => {
     assert.ok(!row.row.includes(key.slice(6)), 'the key is not stored');
   });
 
-  test('is the last one when the account has a thousand that are not revoked', async () => {
+  test('is the last one when the account has a thousand that can be used', async () => {
     await makeOwner(admin, 'many@example.com');
     const token = await logIn(pod, 'many@example.com');
     await owner.sql`
-      insert into api_key (account_id, fingerprint, prefix, scopes, revoked_at)
-      select id, sha256(n::text::bytea), 'fk_abc', '{read_devices}', case when n > 999 then now() end
+      insert into api_key (account_id, fingerprint, prefix, scopes, revoked_at, expires_at)
+      select id, sha256(n::text::bytea), 'fk_abc', '{read_devices}', case when n > 1050 then now() end,
+        case when n between 1000 and 1050 then now() when n < 10 then now() + interval '1 day' end
       from account, generate_series(1, 1100) n where email = 'many@example.com'`;
     const calls = Array.from({ length: 10 }, () => keys('POST', '', { token, body: SCREEN }));
     const outcomes = (await Promise.all(calls)).map(outcomeOf).toSorted();
@@ -122,7 +124,10 @@ describe('the list of keys', () => {
     const { id } = await admin.key(OWNER, { scopes: 'read_areas', allow: '10.0.0.0/8' });
     const shown = (await list()).find((key) => key.id === id);
     const settings = { name: null, scopes: ['read_areas'], allowlist: ['10.0.0.0/8'] };
-    assert.deepEqual({ ...shown, ...settings, last_used_at: null, revoked_at: null }, shown);
+    assert.deepEqual(
+      { ...shown, ...settings, last_used_at: null, revoked_at: null, expires_at: null },
+      shown,
+    );
   });
 
   test('shows within seconds when a key was last used, without calls that were refused', async () => {

@@ -8,16 +8,24 @@ import { runs } from '../support/torture.ts';
 const reported = (parsed: ReturnType<typeof parseKeyChange>): string[] =>
   parsed.ok ? ['ok'] : parsed.error.map(({ field, code }) => `${field} ${code}`);
 
+const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
+const created = (body: unknown) => parseKeyCreate(body, NOW_MS);
+
 const FINE = { name: 'Depot screen', scopes: ['read_areas', 'read_devices'], allowlist: ['192.0.2.1'] };
 const entries = (count: number) => Array.from({ length: count }, (_, n) => `10.0.${n}.0/24`);
 
 describe('the body of a key', () => {
   test('gives name, scopes and allowlist, and nothing else', () => {
     const body = { ...FINE, name: '  Depot screen ', id: 9, key: 'fk_x', revoked_at: null, account_id: 1 };
-    assert.deepEqual(parseKeyCreate(body), {
+    assert.deepEqual(created(body), {
       ok: true,
-      value: { name: 'Depot screen', scopes: ['read_devices', 'read_areas'], allowlist: ['192.0.2.1'] },
+      value: {
+        ...{ name: 'Depot screen', scopes: ['read_devices', 'read_areas'], allowlist: ['192.0.2.1'] },
+        expiresAt: null,
+      },
     });
+    const ending = created({ ...FINE, expires_at: '2026-03-01T14:00:00.001+02:00' });
+    assert.deepEqual(ending.ok && ending.value.expiresAt, new Date(NOW_MS + 1));
     assert.deepEqual(parseKeyChange({ scopes: ['read_areas', 'read_areas'] }), {
       ok: true,
       value: { scopes: ['read_areas'] },
@@ -69,18 +77,30 @@ describe('the body of a key', () => {
     ['allowlist', [1], 'allowlist INVALID'],
     ['allowlist', [null], 'allowlist INVALID'],
     ['allowlist', {}, 'allowlist INVALID'],
+    // What ends a key is said when it is made; like any unknown field, a change passes over it.
+    ['expires_at', undefined, 'ok'],
+    ['expires_at', null, 'ok'],
+    ['expires_at', '2026-03-01T12:00:00.001Z', 'ok'],
+    ['expires_at', '9999-12-31', 'ok'],
+    ['expires_at', '2026-03-01T12:00:00Z', 'expires_at INVALID', 'ok'],
+    ['expires_at', '2026-02-28', 'expires_at INVALID', 'ok'],
+    ['expires_at', 'tomorrow', 'expires_at INVALID', 'ok'],
+    ['expires_at', '2026-02-30', 'expires_at INVALID', 'ok'],
+    ['expires_at', '', 'expires_at INVALID', 'ok'],
+    ['expires_at', NOW_MS + 1, 'expires_at INVALID', 'ok'],
+    ['expires_at', ['2027-01-01'], 'expires_at INVALID', 'ok'],
   ];
   for (const [field, value, create, change = create] of FIELDS) {
     const shown = (JSON.stringify(value) ?? 'undefined').slice(0, 60);
     test(`with ${field} ${shown}: ${create}, changed: ${change}`, () => {
-      assert.deepEqual(reported(parseKeyCreate({ ...FINE, [field]: value })), [create]);
+      assert.deepEqual(reported(created({ ...FINE, [field]: value })), [create]);
       assert.deepEqual(reported(parseKeyChange({ [field]: value })), [change]);
     });
   }
 
   for (const body of [undefined, null, [], 'x', 7, true]) {
     test(`of ${JSON.stringify(body)} is no object`, () => {
-      assert.deepEqual(reported(parseKeyCreate(body)), ['null INVALID_BODY']);
+      assert.deepEqual(reported(created(body)), ['null INVALID_BODY']);
       assert.deepEqual(reported(parseKeyChange(body)), ['null INVALID_BODY']);
     });
   }
@@ -88,9 +108,10 @@ describe('the body of a key', () => {
   test('lists every field that is wrong, each once, and names bad entries by their places', () => {
     const body = { name: ' ', scopes: ['x', 'y'], allowlist: ['192.0.2.1', 'x', '10.0.0.0/8', 'y'] };
     const expected = ['name REQUIRED', 'scopes INVALID', 'allowlist INVALID'];
-    assert.deepEqual(reported(parseKeyCreate(body)), expected);
+    assert.deepEqual(reported(created(body)), expected);
     assert.deepEqual(reported(parseKeyChange(body)), expected);
-    const parsed = parseKeyCreate(body);
+    assert.deepEqual(reported(created({ ...body, expires_at: 'x' })), [...expected, 'expires_at INVALID']);
+    const parsed = created(body);
     assert.match(parsed.ok ? '' : (parsed.error[2]?.message ?? ''), /entry 2, 4$/);
   });
 
@@ -110,9 +131,9 @@ describe('the body of a key', () => {
     fc.assert(
       fc.property(anyName, anyScopes, anyAllowlist, (name, scopes, allowlist) => {
         const alone = [{ name }, { scopes }, { allowlist }].flatMap((field) =>
-          reported(parseKeyCreate({ ...FINE, ...field })).filter((line) => line !== 'ok'),
+          reported(created({ ...FINE, ...field })).filter((line) => line !== 'ok'),
         );
-        const together = reported(parseKeyCreate({ name, scopes, allowlist }));
+        const together = reported(created({ name, scopes, allowlist }));
         assert.deepEqual(together, alone.length === 0 ? ['ok'] : alone);
       }),
       { numRuns: runs(125) },

@@ -4,8 +4,9 @@ import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/ipAddress.ts
 import { insertKey, type ListedKey, revokeKey, selectKeyPage } from '../../access/keys.sql.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { systemClock } from '../../lib/time.ts';
 import { selectAccount } from '../../tenants/accounts.sql.ts';
-
+import { parseKeyEnd } from '../../tenants/keyBody.ts';
 import {
   defineCommand,
   type FleetCommand,
@@ -27,20 +28,22 @@ const create = defineCommand({
     scopes: required('all|a,b', 'what it may do', readScopes),
     allow: optional('ip,cidr', 'where it may be used from; anywhere when not given', readAllowlist),
     name: optional('N', 'a name to know it by', parseName),
+    expires: optional('TIME', 'when it ends by itself (ISO 8601); never when not given', readEnd),
   },
   notes: [
     `Scopes: ${SCOPES.join(', ')}.`,
     `Allowed addresses: up to ${ALLOWLIST_MAX_ENTRIES} IPv4 addresses, IPv4 networks (10.0.0.0/8) and IPv6 addresses.`,
   ],
-  run: (context, { email, scopes, allow: allowlist = [], name = null }) =>
+  run: (context, { email, scopes, allow: allowlist = [], name = null, expires: expiresAt = null }) =>
     write(context, async ({ tx, changed }) => {
       const account = await selectAccount(tx, email, 'share');
       if (account === undefined) return unknownAccount(email);
       const key = newKey(randomBytes);
       const names = { name, fingerprint: fingerprint(key), prefix: prefix(key) };
-      const id = await insertKey(tx, account.id, { ...names, scopes, allowlist });
+      const id = await insertKey(tx, account.id, { ...names, scopes, allowlist, expiresAt });
       changed({ kind: 'key', worldId: account.worldId, entityIds: [id] });
-      return ok({ id, key, prefix: prefix(key), scopes });
+      const ends = expiresAt && { expires_at: expiresAt.toISOString() };
+      return ok({ id, key, prefix: prefix(key), scopes, ...ends });
     }),
 });
 
@@ -92,6 +95,11 @@ function readAllowlist(text: string): Result<readonly string[], string> {
       : `has ${JSON.stringify(entries[error.index])}, which is no IPv4 address or network and no IPv6 address`,
   );
   return fail(errors.join('; '));
+}
+
+function readEnd(text: string): Result<Date, string> {
+  const end = parseKeyEnd(text, systemClock());
+  return end.ok ? end : fail('is no ISO 8601 time that is still to come, such as 2030-01-31T18:00:00Z');
 }
 
 function splitList(text: string): string[] {

@@ -46,6 +46,15 @@ describe('key:create', () => {
     assert.deepEqual((await keyRow(json.id))['allowlist'], ['10.0.0.0/8', '2001:db8::1']);
   });
 
+  test('makes a key that ends by itself', async () => {
+    const { json } = await database.fleet(
+      'key:create --email a@x --scopes read_areas --expires 2099-06-01T00:00:00+02:00',
+    );
+    assert.deepEqual(Object.keys(json), ['id', 'key', 'prefix', 'scopes', 'expires_at']);
+    assert.equal(json.expires_at, '2099-05-31T22:00:00.000Z');
+    assert.deepEqual((await keyRow(json.id))['expires_at'], new Date(json.expires_at));
+  });
+
   test('refuses an unknown account', async () => {
     const unknown = /there is no account nobody@x; add it with account:create/;
     await database.refuses('key:create --email nobody@x --scopes all', 1, unknown);
@@ -62,6 +71,8 @@ describe('key:create', () => {
       ['--scopes all --allow 2001:db8::/32', /--allow has "2001:db8::\/32"/],
       ["--scopes all --allow ''", /--allow is empty; leave it out/],
       [`--scopes all --allow ${addresses}`, /--allow has 51 entries, 50 at most/],
+      ['--scopes all --expires 2020-01-01', /--expires is no ISO 8601 time that is still to come/],
+      ['--scopes all --expires soon', /--expires is no ISO 8601 time/],
     ] as const)
       await database.refuses(`key:create --email a@x ${options}`, 2, message);
   });

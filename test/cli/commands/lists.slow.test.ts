@@ -41,7 +41,9 @@ describe('account:list', () => {
 describe('key:list', () => {
   test('prints each key with its owner and state, and never the key itself', async () => {
     const mine = await database.fleet('key:create --email a@x --scopes read_areas --allow 10.0.0.0/8');
-    const other = await database.fleet('key:create --email b@x --scopes all --name Other');
+    const other = await database.fleet(
+      'key:create --email b@x --scopes all --name Other --expires 2099-01-01',
+    );
     await database.fleet(`key:revoke --id ${other.json.id}`);
     const { stdout } = await database.fleet('key:list');
     for (const { json } of [mine, other]) assert.ok(!stdout.includes(json.key));
@@ -58,8 +60,10 @@ describe('key:list', () => {
       created_at: first.created_at,
       last_used_at: null,
       revoked_at: null,
+      expires_at: null,
     });
     assert.deepEqual([second.email, second.name, typeof second.revoked_at], ['b@x', 'Other', 'string']);
+    assert.equal(second.expires_at, '2099-01-01T00:00:00.000Z');
     assert.deepEqual(await list('key:list --email b@x'), [second]);
   });
 });

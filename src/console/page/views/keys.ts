@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, useLoaded } from '../api.ts';
+import { call, serverNowMs, useLoaded } from '../api.ts';
 import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
-import { Curl, html, keyCurl, List, Secret } from '../parts.ts';
+import { Curl, html, keyCurl, List, Secret, Time } from '../parts.ts';
 
 /** Of v1, which the description leaves out. */
 interface Key {
@@ -13,6 +13,7 @@ interface Key {
   readonly allowlist: readonly string[];
   readonly last_used_at: string | null;
   readonly revoked_at: string | null;
+  readonly expires_at: string | null;
 }
 
 const SCOPES = [
@@ -42,7 +43,8 @@ export function Keys(): VNode {
 function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [error, setError] = useState('');
-  const { id, name, prefix, scopes, allowlist, last_used_at, revoked_at } = apiKey;
+  const { id, name, prefix, scopes, allowlist, last_used_at, revoked_at, expires_at } = apiKey;
+  const hasEnded = expires_at !== null && Date.parse(expires_at) <= serverNowMs();
   const revoke = async (): Promise<void> => {
     const reply = await call({ method: 'POST', path: `/api/v1/keys/${id}/revoke` });
     if (reply.ok) reload();
@@ -52,12 +54,12 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
     <strong>${name}</strong> <code>${prefix}…</code>
     <small>${scopes.join(', ')}; ${allowlist.length === 0 ? 'from anywhere' : `from ${allowlist.join(', ')}`}; ${
       last_used_at === null ? 'not used yet' : `last used ${new Date(last_used_at).toLocaleString()}`
-    }</small>
+    }${expires_at !== null && html`; ${hasEnded ? 'ended' : 'ends'} <${Time} at=${expires_at} />`}</small>
     ${
-      revoked_at === null
+      revoked_at === null && !hasEnded
         ? html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name}`} onClick=${() => setOpen(!isOpen)}>Change</button>
           <${Confirm} label="Revoke" sure="Revoke permanently" run=${revoke} />`
-        : html`<em>revoked</em>`
+        : html`<em>${revoked_at === null ? 'ended' : 'revoked'}</em>`
     }
     <span class="error" role="alert">${error}</span>
     ${isOpen && html`<${ChangeKey} apiKey=${apiKey} reload=${reload} close=${() => setOpen(false)} />`}
@@ -84,7 +86,9 @@ function NewKey({ reload }: { reload: () => void }): VNode {
   const [made, setMade] = useState<{ key: string; use: string | null } | null>(null);
   const sending = useSending();
   const submit = async (form: HTMLFormElement): Promise<void> => {
-    const body = bodyOf(form);
+    const end = String(new FormData(form).get('expires_at'));
+    // The field has the time of this place.
+    const body = { ...bodyOf(form), ...(end !== '' && { expires_at: new Date(end).toISOString() }) };
     setMade(null);
     const reply = await sending.send<{ key: string }>(() =>
       call({ method: 'POST', path: '/api/v1/keys', body }),
@@ -109,11 +113,12 @@ function KeyForm(props: {
   apiKey: Key | null;
 }): VNode {
   const { label, button, sending, submit, apiKey } = props;
-  return html`<${Form} label=${label} fields=${['name', 'scopes', 'allowlist']} sending=${sending} submit=${submit}>
+  return html`<${Form} label=${label} fields=${['name', 'scopes', 'allowlist', 'expires_at']} sending=${sending} submit=${submit}>
     <${Field} name="name" label="Name" defaultValue=${apiKey?.name ?? ''} />
     <${Choices} name="scopes" label="It may" values=${SCOPES} chosen=${apiKey?.scopes ?? []} />
     <${Field} name="allowlist" label="Only from these addresses (empty: anywhere)" placeholder="192.0.2.0/24"
       defaultValue=${apiKey?.allowlist.join(', ') ?? ''} />
+    ${apiKey === null && html`<${Field} name="expires_at" label="Ends (empty: never)" type="datetime-local" />`}
     <button>${button}</button>
   <//>`;
 }
