@@ -62,6 +62,8 @@ create table account (
   active boolean not null default true,
   -- Null: nobody can log in with a password.
   password_hash text,
+  -- The sessions of a viewer read and do not write. Its keys are what their scopes say.
+  role text not null default 'member' check (role in ('member', 'viewer')),
   -- Its private resources.
   world_id bigint not null unique references world,
   created_at timestamptz not null default now()

@@ -29,6 +29,17 @@ export const SESSION_ONLY: ScopeMask = 1 << SCOPES.length;
 /** Opens what needs no credentials at all: logging in. */
 export const ANYBODY: ScopeMask = 1 << (SCOPES.length + 1);
 
+/** In the mask of a caller: it may read only, whatever else is there. In that of a route: it is open to such callers. */
+export const VIEWER: ScopeMask = 1 << (SCOPES.length + 2);
+
+/** What opens a route that writes; the others open routes that read, whatever their method. */
+const WRITING: ScopeMask = scopeMask('send_commands', 'write_areas', 'manage_webhooks') | SESSION_ONLY;
+
+/** True when this is a viewer at a route that writes. Routes of GET and HEAD read. */
+export function isDeniedToViewer(caller: ScopeMask, method: string, route: ScopeMask): boolean {
+  return (caller & VIEWER) !== 0 && method !== 'GET' && (route & WRITING) !== 0 && (route & VIEWER) === 0;
+}
+
 /** Names to a mask; 'all' is every scope. The error lists the unknown names, in their order. */
 export function parseScopes(names: readonly string[] | 'all'): Result<ScopeMask, readonly string[]> {
   if (names === 'all') return ok(scopeMask(...SCOPES));

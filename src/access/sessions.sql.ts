@@ -2,7 +2,7 @@ import { CHANGE_CHANNEL } from '../changelog/changes.sql.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import type { KeyState } from './credentials.ts';
 import { type OwnerRow, ownerOf } from './keys.sql.ts';
-import { SCOPES, SESSION_ONLY, scopeMask } from './scopes.ts';
+import { SCOPES, SESSION_ONLY, scopeMask, VIEWER } from './scopes.ts';
 
 /** How long a session lives, counted from the login. */
 const LIFETIME_HOURS = 12;
@@ -40,11 +40,12 @@ export async function insertSession(
 
 /**
  * The caller of the live session with this fingerprint (SHA-256 of its token, hex), whose account is active. It may do
- * whatever a key can be allowed, and manages keys as well.
+ * whatever a key can be allowed, and manages keys as well; that of a viewer may read all this.
  */
 export async function selectSession(sql: Sql, fingerprint: string): Promise<KeyState | undefined> {
-  const [row] = await sql<(OwnerRow & { id: number; expires_at: Date })[]>`
-    select s.id, s.account_id, s.expires_at, a.world_id as account_world, o.world_id as organization_world, p.history_days
+  const [row] = await sql<(OwnerRow & { id: number; expires_at: Date; is_viewer: boolean })[]>`
+    select s.id, s.account_id, s.expires_at, a.role = 'viewer' as is_viewer, a.world_id as account_world,
+      o.world_id as organization_world, p.history_days
     from session s
     join account a on a.id = s.account_id and a.active
     join plan p on p.name = a.plan
@@ -57,7 +58,7 @@ export async function selectSession(sql: Sql, fingerprint: string): Promise<KeyS
       ...ownerOf(row),
       id: -row.id,
       endsAtMs: row.expires_at.getTime(),
-      scopes: SESSION_ONLY | scopeMask(...SCOPES),
+      scopes: SESSION_ONLY | scopeMask(...SCOPES) | (row.is_viewer ? VIEWER : 0),
       allowlist: null,
       revoked: false,
       ownerActive: true,

@@ -1,6 +1,7 @@
 import { isImei } from '../devices/device.ts';
 import { type NameError, parseNameText } from '../lib/parseText.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { ROLES, type Role } from '../tenants/accounts.sql.ts';
 import { PASSWORD_MAX_CHARS, readEmail } from '../tenants/credentials.ts';
 
 const TEXT_MAX = 100;
@@ -37,6 +38,11 @@ export function parsePassword(text: string): Result<string, string> {
   return text.length > PASSWORD_MAX_CHARS
     ? fail(`is longer than ${PASSWORD_MAX_CHARS} characters`)
     : ok(text);
+}
+
+export function parseRole(text: string): Result<Role, string> {
+  const role = ROLES.find((one) => one === text.trim().toLowerCase());
+  return role === undefined ? fail(`must be one of ${ROLES.join(', ')}`) : ok(role);
 }
 
 export function parseImei(text: string): Result<string, string> {

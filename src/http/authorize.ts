@@ -4,7 +4,7 @@ import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
 import type { KeyState } from '../access/credentials.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
 import { type CidrSet, type ClientAddress, clientAddress } from '../access/ipAddress.ts';
-import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
+import { ANYBODY, isDeniedToViewer, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import { formatIso } from '../lib/time.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import type { ApiVersion, Route } from './route.ts';
@@ -101,6 +101,7 @@ export function rejectApiVersion(request: IncomingMessage, version: ApiVersion):
 /** The answer to a caller whose permissions do not open a route; null when they do. */
 export function refuseScope(version: ApiVersion, route: Route, caller: KeyState): Answer | null {
   const { method, scopes, needsAllScopes = false } = route;
+  if (isDeniedToViewer(caller.scopes, method, scopes)) return errorAnswer('INSUFFICIENT_SCOPE', VIEWERS_READ);
   const shared = caller.scopes & scopes;
   const isOpen = needsAllScopes ? shared === scopes : shared !== 0;
   if (version === 'v1' && method !== 'GET') {
@@ -113,6 +114,8 @@ export function refuseScope(version: ApiVersion, route: Route, caller: KeyState)
   const message = scopeError(scopes, needsAllScopes);
   return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
 }
+
+const VIEWERS_READ = 'this account is a viewer: it reads, and changes nothing';
 
 /** Names the permissions of which one is missing. */
 export function scopeError(scopes: ScopeMask, needsAll = false): string {

@@ -2,12 +2,17 @@ import { deleteSessionsOf } from '../access/sessions.sql.ts';
 import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Query, type Sql, type Tx } from '../postgres/sql.ts';
 
+/** What the sessions of an account may do: everything, or read everything. */
+export const ROLES = ['member', 'viewer'] as const;
+export type Role = (typeof ROLES)[number];
+
 export interface Account {
   readonly id: number;
   readonly email: string;
   readonly name: string;
   readonly plan: string;
   readonly active: boolean;
+  readonly role: Role;
   readonly organizationId: number | null;
   readonly organization: string | null;
   readonly worldId: number;
@@ -27,7 +32,7 @@ export async function selectAccount(
   lock: 'share' | 'update',
 ): Promise<Account | undefined> {
   const [account] = await tx<Account[]>`
-    select a.id, a.email, a.name, a.plan, a.active, a.organization_id as "organizationId", a.world_id as "worldId",
+    select a.id, a.email, a.name, a.plan, a.active, a.role, a.organization_id as "organizationId", a.world_id as "worldId",
       o.name as organization, o.world_id as "organizationWorldId", p.max_devices as "maxDevices"
     from account a join plan p on p.name = a.plan left join organization o on o.id = a.organization_id
     where a.email = ${email}
@@ -44,12 +49,13 @@ export interface ListedAccount {
   readonly organization: string | null;
   readonly plan: string;
   readonly active: boolean;
+  readonly role: Role;
 }
 
 /** The accounts behind an id, by id. */
 export function selectAccountPage(sql: Sql, afterId: number, limit: number): Promise<ListedAccount[]> {
   return sql<ListedAccount[]>`
-    select a.id, a.email, a.name, a.organization_id, o.name as organization, a.plan, a.active
+    select a.id, a.email, a.name, a.organization_id, o.name as organization, a.plan, a.active, a.role
     from account a left join organization o on o.id = a.organization_id
     where a.id > ${afterId} order by a.id limit ${limit}`;
 }
@@ -90,6 +96,8 @@ export interface AccountDraft {
   readonly organizationId: number | null;
   readonly plan: string;
   readonly passwordHash: string | null;
+  /** A member when not given. */
+  readonly role?: Role;
 }
 
 /** The id and the world of a new row. */
@@ -102,8 +110,10 @@ interface Tenant {
 export async function insertAccount(tx: Tx, draft: AccountDraft): Promise<Tenant> {
   const [row] = await tx<Tenant[]>`
     with own as (insert into world default values returning id)
-    insert into account (email, name, organization_id, plan, password_hash, world_id)
-    select ${draft.email}, ${draft.name}, ${draft.organizationId}, ${draft.plan}, ${draft.passwordHash}, id from own
+    insert into account (email, name, organization_id, plan, password_hash, role, world_id)
+    select ${draft.email}, ${draft.name}, ${draft.organizationId}, ${draft.plan}, ${draft.passwordHash},
+      ${draft.role ?? 'member'}, id
+    from own
     returning id, world_id as "worldId"`;
   invariant(row, 'an insert returns its row');
   return row;
@@ -120,6 +130,7 @@ export async function updateAccount(
     readonly name?: string | undefined;
     readonly plan?: string | undefined;
     readonly active?: boolean | undefined;
+    readonly role?: Role | undefined;
     readonly passwordHash?: string | undefined;
     readonly organizationId?: number | null | undefined;
   },
@@ -129,6 +140,7 @@ export async function updateAccount(
       name = coalesce(${changes.name ?? null}, name),
       plan = coalesce(${changes.plan ?? null}, plan),
       active = coalesce(${changes.active ?? null}, active),
+      role = coalesce(${changes.role ?? null}, role),
       password_hash = coalesce(${changes.passwordHash ?? null}, password_hash),
       organization_id = case when ${changes.organizationId !== undefined} then ${changes.organizationId ?? null}::bigint
                         else organization_id end

@@ -1,4 +1,4 @@
-import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
+import { ANYBODY, SESSION_ONLY, VIEWER } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../http/route.ts';
@@ -25,7 +25,7 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
     {
       method: 'DELETE',
       path: '/session',
-      scopes: SESSION_ONLY,
+      scopes: SESSION_ONLY | VIEWER,
       versions: ['v1'],
       handle: async ({ caller }) => {
         await logOut(ports.writes(caller.accountId).sql, -caller.id);

@@ -4,6 +4,7 @@ import {
   insertAccount,
   type ListedAccount,
   lockForNewTenants,
+  ROLES,
   selectAccount,
   selectAccountPage,
   selectPlanNames,
@@ -23,7 +24,7 @@ import {
   write,
 } from '../command.ts';
 import { ASKS_PASSWORD, readPassword } from '../input.ts';
-import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';
+import { parseEmail, parseName, parseOrganization, parsePassword, parseRole } from '../optionParsers.ts';
 
 const DEFAULT_PLAN = 'pro';
 const EMAIL = required('E', 'the address of the account', parseEmail);
@@ -36,9 +37,10 @@ const create = defineCommand({
     name: required('N', 'its name', parseName),
     organization: optional('O', 'the organization it belongs to; made by its first use', parseOrganization),
     plan: optional('P', `its plan; ${DEFAULT_PLAN} when not given`, parseName),
+    role: optional(ROLES.join('|'), 'viewer: its sessions read only; member when not given', parseRole),
     password: optional('W', `for sessions of the application. ${ASKS_PASSWORD}`, parsePassword),
   },
-  async run(context, { email, name, organization = null, plan = DEFAULT_PLAN, password }) {
+  async run(context, { email, name, organization = null, plan = DEFAULT_PLAN, role = 'member', password }) {
     const hash = await passwordHash(context, password);
     if (!hash.ok) return hash;
     return write(context, async ({ tx, changed }) => {
@@ -49,7 +51,7 @@ const create = defineCommand({
       const error = await planError(tx, plan);
       if (error !== null) return fail(error);
       const organizationId = organization === null ? null : (await upsertOrganization(tx, organization)).id;
-      const draft = { email, name, organizationId, plan, passwordHash: hash.value ?? null };
+      const draft = { email, name, organizationId, plan, role, passwordHash: hash.value ?? null };
       const { id, worldId } = await insertAccount(tx, draft);
       changed({ kind: 'account', worldId, entityIds: [id] });
       return ok({ id, email, organization_id: organizationId });
@@ -68,13 +70,15 @@ const update = defineCommand({
       parseOrganization,
     ),
     plan: optional('P', 'its plan', parseName),
+    role: optional(ROLES.join('|'), 'what its sessions may do from their next call on', parseRole),
     name: optional('N', 'its name', parseName),
     password: optional('W', `a new one, which ends open sessions. ${ASKS_PASSWORD}`, parsePassword),
   },
   notes: [
     'What an organization owns stays with it when a member leaves; what is private goes with the member.',
+    'The keys of an account stay as they are when it becomes a viewer: revoke those that write.',
   ],
-  async run(context, { email, organization, plan, name, password }) {
+  async run(context, { email, organization, plan, role, name, password }) {
     const hash = await passwordHash(context, password);
     if (!hash.ok) return hash;
     return write(context, async ({ tx, changed }) => {
@@ -85,7 +89,7 @@ const update = defineCommand({
       if (error !== null) return fail(error);
       const organizationId =
         typeof organization === 'string' ? (await upsertOrganization(tx, organization)).id : organization;
-      await updateAccount(tx, before.id, { organizationId, plan, name, passwordHash: hash.value });
+      await updateAccount(tx, before.id, { organizationId, plan, role, name, passwordHash: hash.value });
       changed({ kind: 'account', worldId: before.worldId, entityIds: [before.id] });
       const account = (await selectAccount(tx, email, 'update')) ?? before;
       return ok({
@@ -96,6 +100,7 @@ const update = defineCommand({
         organization: account.organization,
         plan: account.plan,
         active: account.active,
+        role: account.role,
       });
     });
   },

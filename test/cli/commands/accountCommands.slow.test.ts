@@ -98,7 +98,8 @@ describe('account:create', () => {
   });
 
   test('is not understood without what it needs, or with what it cannot use', async () => {
-    const usage = '--email E --name N \\[--organization O\\] \\[--plan P\\] \\[--password W\\]\n';
+    const usage =
+      '--email E --name N \\[--organization O\\] \\[--plan P\\] \\[--role member.viewer\\] \\[--password W\\]\n';
     for (const [options, message] of [
       ['', '--email is missing\n.*--name is missing'],
       ['--email nobody --name A', '--email is not an e-mail address'],
@@ -122,12 +123,14 @@ describe('account:update', () => {
     const { result, rows, raised } = await database.watch('account:update --email U1@x --name B');
     const { id, organization_id } = made.json;
     const changed = { id, email: 'u1@x', name: 'B', organization_id, organization: 'Org U', active: true };
-    assert.deepEqual(result.json, { ...changed, plan: 'pro' });
+    assert.deepEqual(result.json, { ...changed, plan: 'pro', role: 'member' });
     assert.deepEqual(await accountRow('u1@x'), { ...before, name: 'B' });
     assert.deepEqual(rows, [{ kind: 'account', worldId: before['world_id'], entityId: id }]);
     assert.deepEqual(raised, [before['world_id']]);
     const more = await fleet('account:update --email u1@x --plan enterprise --password q');
-    assert.deepEqual(more.json, { ...changed, plan: 'enterprise' });
+    assert.deepEqual(more.json, { ...changed, plan: 'enterprise', role: 'member' });
+    const viewer = await fleet('account:update --email u1@x --role Viewer');
+    assert.deepEqual(viewer.json, { ...more.json, role: 'viewer' });
     assert.ok(await hasPassword('u1@x', 'q'));
   });
 
@@ -141,6 +144,19 @@ describe('account:update', () => {
     assert.deepEqual([none.json.organization, none.json.organization_id], [null, null]);
     const [device] = await database.sql`select world_id from device where imei = '35000000000002'`;
     assert.equal(device?.['world_id'], oldWorld);
+  });
+
+  test('makes an account a viewer, at its creation or later, and nothing else', async () => {
+    await fleet('account:create --email u4@x --name A --role viewer');
+    assert.equal((await accountRow('u4@x'))['role'], 'viewer');
+    await fleet('account:update --email u4@x --name B');
+    assert.equal((await accountRow('u4@x'))['role'], 'viewer');
+    assert.equal((await fleet('account:update --email u4@x --role member')).json.role, 'member');
+    await database.refuses(
+      'account:update --email u4@x --role admin',
+      2,
+      /--role must be one of member, viewer/,
+    );
   });
 
   test('refuses an unknown account and an unknown plan', async () => {
