@@ -141,7 +141,7 @@ export class ChangeOrder {
   }
 
   /** Adds slots that are not in the order, whose transactions the columns have, and sorts all by transaction. */
-  *fill(added: readonly number[]): Steps<void> {
+  *fill(added: ArrayLike<number>): Steps<void> {
     const columns = this.#columns;
     const present = this.#allSlots();
     const slotOf = (n: number) => present[n] ?? (added[n - present.length] as number);

@@ -52,8 +52,7 @@ export const PROBE = 0;
  * Beside it a row takes some 15 bytes in the tables by id and IMEI, 12 in the list of its world, 30 in the index of
  * positions and 5 in the order of changes: with its names some 270.
  *
- * A device that left a world has a row too, for those who follow that world: it has an id, transactions and a place in the
- * order of changes.
+ * A device that left a world has a row too: its id, transactions and place in the order of changes, for those who follow it.
  */
 export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns, RowKeys {
   readonly #rows = new RowPages(ROW_DOUBLES);
@@ -98,9 +97,12 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 
   /** Adds a device without a position. Until an older device with its IMEI is removed, the IMEI is that of the newer one. */
   add(fields: DeviceFields): number {
+    const { id, imei } = fields;
+    invariant(isImei(imei), 'a device in memory has an IMEI');
     const row = this.#rows.take();
-    this.#rows.setDouble(row, ID, fields.id);
-    this.#setImei(row, fields.imei);
+    this.#rows.setDouble(row, ID, id);
+    this.#rows.setDouble(row, IMEI, imeiHead(imei));
+    this.#rows.setInt(row, IMEI_TAIL, imeiTail(imei));
     this.#rows.setDouble(row, RECORDED_AT, Number.NaN);
     this.#write(row, fields);
     invariant(this.#byId.put(row) === 0, 'a device is added once');
@@ -142,6 +144,11 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     this.#rows.clear(row);
     this.#rows.setInt(row, VERSION, version);
     this.#rows.free(row);
+  }
+
+  /** Whether the row is of a device that is in a world, or will be. */
+  isDevice(row: number): boolean {
+    return this.#rows.int(row, NAMES) !== 0;
   }
 
   id(row: number): number {
@@ -191,8 +198,8 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     rows.setDouble(row, ODOMETER, position.odometerKm ?? Number.NaN);
     rows.setDouble(row, MOVED_AT, position.movedAtMs);
     rows.setDouble(row, HEADING, headingDeg);
-    this.#rows.setInt(row, REVISION, revision);
-    this.#rows.setInt(row, IMEI_TAIL, this.#imeiTail(row) | (IGNITIONS.indexOf(ignition) << IGNITION_SHIFT));
+    rows.setInt(row, REVISION, revision);
+    rows.setInt(row, IMEI_TAIL, this.#imeiTail(row) | (IGNITIONS.indexOf(ignition) << IGNITION_SHIFT));
     this.#touch(row);
   }
 
@@ -238,8 +245,8 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
   }
 
   statusFacts(row: number): StatusFacts | null {
-    const recordedAtMs = this.#rows.double(row, RECORDED_AT);
-    return Number.isNaN(recordedAtMs) ? null : { recordedAtMs, speedKmh: this.#rows.double(row, SPEED) };
+    const recordedAtMs = this.recordedAtMs(row);
+    return Number.isNaN(recordedAtMs) ? null : { recordedAtMs, speedKmh: this.speedKmh(row) };
   }
 
   speedKmh(row: number): number {
@@ -363,12 +370,6 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
       this.#worldNumbers.set(worldId, number);
     }
     return number;
-  }
-
-  #setImei(row: number, imei: string): void {
-    invariant(isImei(imei), 'a device in memory has an IMEI');
-    this.#rows.setDouble(row, IMEI, imeiHead(imei));
-    this.#rows.setInt(row, IMEI_TAIL, imeiTail(imei));
   }
 
   #imeiTail(row: number): number {

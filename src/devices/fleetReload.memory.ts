@@ -52,8 +52,8 @@ export class FleetReload {
     const pace = new Pace();
     const { columns } = this.#parts;
     for (let row = 1; row < columns.end; row++) {
-      const isDevice = !this.#isFound(row) && columns.rowOfId(columns.id(row)) === row;
-      if (isDevice && !this.#isNewer(columns.editedXid(row))) this.#drop(row);
+      const isOther = columns.isDevice(row) && !this.#isFound(row);
+      if (isOther && !this.#isNewer(columns.editedXid(row))) this.#drop(row);
       if (pace.isDue()) yield* pace.pause();
     }
   }

@@ -1,5 +1,5 @@
 import { distanceM } from '../geo/wgs84.ts';
-import { passingBuffer, radixOrder, release } from '../lib/radixOrder.ts';
+import { passingNumbers, radixOrder, release } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import {
   type ChangedSlot,
@@ -74,19 +74,13 @@ export class World {
     this.#subsets?.refresh(row);
   }
 
-  /** Adds many devices that are in no world and have no stays: see `add`. */
-  *fill(rows: readonly number[]): Steps<void> {
+  /** Adds many devices that are in no world and have no stays: see `add`. Uses their rows up. */
+  *fill(rows: Uint32Array): Steps<void> {
     const columns = this.#columns;
     const byHead = yield* radixOrder(rows.length, (n) => columns.keyHead(rows[n] as number, IMEI));
-    const byImei = new Uint32Array(
-      passingBuffer(Uint32Array.BYTES_PER_ELEMENT * rows.length),
-      0,
-      rows.length,
-    );
-    const positioned: number[] = [];
+    const byImei = passingNumbers(rows.length);
     for (let n = 0; n < byHead.length; n++) {
       const row = rows[byHead[n] as number] as number;
-      if (columns.hasPosition(row)) positioned.push(row);
       let at = n;
       // IMEIs that begin with the same 15 digits.
       for (; at > 0 && columns.compare(byImei[at - 1] as number, row) > 0; at--)
@@ -98,7 +92,13 @@ export class World {
     yield* this.devices.fill(byImei);
     release(byImei);
     yield* this.changes.fill(rows);
-    yield* this.positions.fill(positioned);
+    let positioned = 0;
+    for (let n = 0; n < rows.length; n++) {
+      const row = rows[n] as number;
+      if (columns.hasPosition(row)) rows[positioned++] = row;
+      if (n % FILLED_PER_STEP === 0) yield;
+    }
+    yield* this.positions.fill(rows.subarray(0, positioned));
   }
 
   /** Takes a device out, and remembers that for those who follow this world; null: that is known otherwise. */
@@ -330,7 +330,7 @@ export class WorldChanges {
   }
 
   /** Adds the devices of these rows, whose transactions the columns have: see ChangeOrder. */
-  fill(rows: readonly number[]): Steps<void> {
+  fill(rows: Uint32Array): Steps<void> {
     return this.#order.fill(rows);
   }
 

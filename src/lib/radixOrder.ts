@@ -16,7 +16,7 @@ const READ_PER_STEP = 4_096;
  * The numbers below `length` in ascending order of their keys, whole numbers from 0 to 2^53 - 1; at equal keys the lower one
  * comes first. Some 30 ns for each, beside its key. A long order is to be given to `release` after its use.
  */
-export function* radixOrder(length: number, keyOf: (n: number) => number): Steps<Uint32Array<ArrayBuffer>> {
+export function* radixOrder(length: number, keyOf: (n: number) => number): Steps<PassingNumbers> {
   if (length < FEW) {
     const keys = Float64Array.from({ length }, (_, n) => keyOf(n));
     return Uint32Array.from(keys.keys()).sort((a, b) => (keys[a] as number) - (keys[b] as number) || a - b);
@@ -59,20 +59,27 @@ const MAPPED_BYTES = 2 ** 25 + 2 ** 12;
 /** Many small pieces are used again. */
 const SMALL_BYTES = 2 ** 20;
 
+/** Whole numbers from 0 to 2^32 - 1 that are given to `release` after their use. */
+export type PassingNumbers = Uint32Array<ArrayBuffer>;
+
 /**
- * Memory for a large computation that the process does not keep afterwards. Smaller pieces stay with malloc: after a start
- * that was a tenth of all memory. What is not written to takes none.
+ * Numbers of a large computation that the process does not keep afterwards; 0 at first. Smaller pieces of memory would stay
+ * with malloc: after a start that was a tenth of all memory. What is not written to takes none.
  */
-export function passingBuffer(bytes: number): ArrayBuffer {
+export function passingNumbers(length: number): PassingNumbers {
+  return new Uint32Array(passingBuffer(Uint32Array.BYTES_PER_ELEMENT * length), 0, length);
+}
+
+function passingBuffer(bytes: number): ArrayBuffer {
   return new ArrayBuffer(bytes < SMALL_BYTES ? bytes : Math.max(bytes, MAPPED_BYTES));
 }
 
-/** Frees the memory behind a view at once, and not when garbage is collected. The view is empty afterwards. */
-export function release({ buffer }: { readonly buffer: ArrayBuffer }): void {
+/** Frees the memory behind them at once, and not when garbage is collected. They are empty afterwards. */
+export function release({ buffer }: PassingNumbers): void {
   buffer.transfer(0);
 }
 
-type Column = Uint32Array<ArrayBuffer>;
+type Column = PassingNumbers;
 /** The columns: the lower 32 bits of the keys, those above, and the numbers that they are of. */
 const ORDER = 2;
 

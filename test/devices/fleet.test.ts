@@ -201,6 +201,9 @@ describe('a fleet of several worlds', () => {
       naive.set(id, { fields: own, position, xid });
       fleet.load(own, 0, position, { ...NO_MOTION, xid });
     }
+    // A start reads who left before it fills the indexes.
+    const left = { deviceId: count + 1, imei: imeiOf(1), xid: 90, atMs: 0 };
+    for (const each of [fleet, oneByOne]) each.putRemoval(WORLDS[1] as number, left, false);
     inOneGo(fleet.index());
     for (const { fields, position, xid } of naive.values()) {
       oneByOne.putDevice(fields, 0);

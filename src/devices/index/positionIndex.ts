@@ -1,6 +1,6 @@
 import { isLatLng, writeSurfacePoint } from '../../geo/wgs84.ts';
 import { invariant } from '../../lib/errors.ts';
-import { passingBuffer, radixOrder, release } from '../../lib/radixOrder.ts';
+import { passingNumbers, radixOrder, release } from '../../lib/radixOrder.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';
 import { type Region, walkRegion } from './regionWalk.ts';
@@ -69,9 +69,9 @@ export class PositionIndex {
    * Adds slots whose positions their owner has set, in the order in which the trie has them: so one finds in the caches of
    * the processor what the one before it has used.
    */
-  *fill(slots: readonly number[]): Steps<void> {
+  *fill(slots: ArrayLike<number>): Steps<void> {
     this.trie.expect(slots.length);
-    const points = new Int32Array(passingBuffer(3 * Int32Array.BYTES_PER_ELEMENT * slots.length));
+    const points = passingNumbers(3 * slots.length);
     const order = yield* radixOrder(slots.length, (n) => {
       toLattice(this.slots.lat(slots[n]!), this.slots.lng(slots[n]!));
       points.set(lattice, 3 * n);
