@@ -1,3 +1,4 @@
+import { SparseRows } from '../../lib/sparseRows.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
 import { type LatestPosition, onlineUntilMs, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
@@ -103,14 +104,10 @@ export class Subset {
   }
 }
 
-/** Small pages: a world may have one row in a thousand. */
-const PAGE_BITS = 6;
-const IN_PAGE = 2 ** PAGE_BITS - 1;
-
 /** What a second index keeps of rows: their places in it. Their positions are in the columns. */
 class SubsetSlots implements IndexedSlots {
   readonly #columns: DeviceColumns;
-  readonly #entries: (Uint32Array | undefined)[] = [];
+  readonly #entries = new SparseRows();
   /** The row that gets a position which the columns do not have yet. */
   #placed = -1;
   #lat = 0;
@@ -140,16 +137,11 @@ class SubsetSlots implements IndexedSlots {
   }
 
   entry(row: number): number {
-    return this.#entries[row >>> PAGE_BITS]?.[row & IN_PAGE] ?? 0;
+    return this.#entries.get(row);
   }
 
   setEntry(row: number, entry: number): void {
-    let page = this.#entries[row >>> PAGE_BITS];
-    if (page === undefined) {
-      page = new Uint32Array(2 ** PAGE_BITS);
-      this.#entries[row >>> PAGE_BITS] = page;
-    }
-    page[row & IN_PAGE] = entry;
+    this.#entries.set(row, entry);
   }
 
   compare(row: number, other: number): number {
