@@ -37,8 +37,8 @@ export class VectorTile {
     this.#layer.writeVarintField(5, TILE_EXTENT);
   }
 
-  /** Properties that are null are left out. Numbers are whole and not negative. */
-  add(id: number, properties: TileProperties, geometry: TileGeometry): void {
+  /** `id`: null for a feature without one. Properties that are null are left out. Numbers are not negative. */
+  add(id: number | null, properties: TileProperties, geometry: TileGeometry): void {
     const tags: number[] = [];
     for (const name in properties) {
       const value = properties[name] ?? null;
@@ -48,7 +48,7 @@ export class VectorTile {
     this.#layer.writeMessage(
       2,
       (_, feature) => {
-        feature.writeVarintField(1, id);
+        if (id !== null) feature.writeVarintField(1, id);
         feature.writePackedVarint(2, tags);
         feature.writeVarintField(3, KINDS[geometry.kind]);
         feature.writePackedVarint(4, commands);
@@ -76,7 +76,8 @@ function indexOf<Key>(known: Map<Key, number>, key: Key): number {
 
 function writeValue(value: string | number, writer: PbfWriter): void {
   if (typeof value === 'string') writer.writeStringField(1, value);
-  else writer.writeVarintField(5, value);
+  else if (Number.isInteger(value)) writer.writeVarintField(5, value);
+  else writer.writeDoubleField(3, value);
 }
 
 /** Section 4.3: commands, and coordinates as differences from the point before. */
@@ -115,6 +116,34 @@ function worldY(lat: number): number {
   const sin = Math.sin(lat * RADIANS_PER_DEGREE);
   const y = 0.5 - Math.log((1 + sin) / (1 - sin)) / (4 * Math.PI);
   return Math.max(-1, Math.min(2, y));
+}
+
+const MAP_BITS = 30;
+/** The map is so many steps wide and high, of 4 cm at the equator. */
+const MAP_STEPS = 2 ** MAP_BITS;
+
+// Each position has one step of the map, and so one tile of each zoom: the sides of a tile in the west and north are its
+// own, those in the east and south are its neighbours'.
+
+/** How many steps from 180° west a longitude (degrees) is. 180° is -180°. */
+export function mapX(lng: number): number {
+  const x = Math.floor((lng / 360 + 0.5) * MAP_STEPS);
+  return x === MAP_STEPS ? 0 : x;
+}
+
+/** How many steps from the north end of the map a latitude (degrees) is. What is beyond an end is in the row there. */
+export function mapY(lat: number): number {
+  return Math.max(0, Math.min(MAP_STEPS - 1, Math.floor(worldY(lat) * MAP_STEPS)));
+}
+
+/** The column or row of tiles of a zoom that has this step. */
+export function tileAt(step: number, zoom: number): number {
+  return step >>> (MAP_BITS - zoom);
+}
+
+/** Where in its tile of a zoom a step (a fraction of one, too) is, in whole units from 0 to TILE_EXTENT - 1. */
+export function unitAt(step: number, zoom: number): number {
+  return Math.floor((step * TILE_EXTENT * 2 ** zoom) / MAP_STEPS) % TILE_EXTENT;
 }
 
 /** A tile as a plane: x and y in units of the tile, from its north-west corner east and south. */

@@ -6,7 +6,7 @@ import { type TileGeometry, type TileProperties, VectorTile } from '../../src/ge
 import { runs } from '../support/torture.ts';
 
 interface Feature {
-  readonly id: number;
+  readonly id: number | null;
   readonly properties: TileProperties;
   readonly geometry: TileGeometry;
 }
@@ -19,10 +19,10 @@ const properties = fc.record({
   id: fc.nat(),
   name: fc.string({ unit: 'grapheme' }),
   code: fc.constantFrom('a', 'b', null),
-  count: fc.constantFrom(0, 1, 7, 2 ** 40),
+  count: fc.constantFrom(0, 1, 7, 2 ** 40, 0.5, 12.34, 2 ** 40 + 0.25),
 });
 const feature: fc.Arbitrary<Feature> = fc.record({
-  id: fc.oneof(fc.nat(), fc.constantFrom(0, 2 ** 31, 2 ** 40)),
+  id: fc.oneof(fc.nat(), fc.constantFrom(0, 2 ** 31, 2 ** 40, null)),
   properties,
   geometry: fc.oneof(
     fc.record({
@@ -43,7 +43,7 @@ function byVtPbf(name: string, features: readonly Feature[]): Uint8Array {
     feature: (n: number) => {
       const { id, properties, geometry } = features[n]!;
       return {
-        id,
+        ...(id === null ? {} : { id }),
         type: KINDS[geometry.kind],
         extent: 4096,
         properties: properties as Record<string, string | number>,
