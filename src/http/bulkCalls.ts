@@ -3,7 +3,7 @@ import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../lib/parseText.ts';
 import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import { formatDuration, OutOfTime } from '../lib/time.ts';
-import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
+import { type AtOnce, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Answer, ErrorCode, StreamedBody } from './answer.ts';
 import { CutAnswer, ERRORS, NotBegun, validationAnswer } from './answer.ts';
 import type { RequestBodyDescription } from './openapi/operation.ts';
@@ -113,6 +113,25 @@ export class BulkCalls {
     });
     return this.#turns.run(accountId, budget.spend(steps));
   }
+}
+
+/** What a route needs to answer in turns. */
+export interface InTurnsPorts {
+  readonly bulkCalls: BulkCalls;
+  /** By account. */
+  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
+}
+
+/** Nearly always the first step is the only one. Others take turns with other long computations. */
+export function answerInTurns(
+  { bulkCalls, atOnce }: InTurnsPorts,
+  accountId: number,
+  steps: Steps<Answer>,
+): Answer | Promise<Answer> {
+  const goOn = (step: IteratorResult<undefined, Answer>): Answer | Promise<Answer> =>
+    step.done === true ? step.value : bulkCalls.run(accountId, () => steps);
+  const first = atOnce.run(accountId, () => steps.next());
+  return first instanceof Promise ? first.then(goOn) : goOn(first);
 }
 
 const PIECE_BYTES = 64 * 1024;

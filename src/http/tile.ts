@@ -1,10 +1,38 @@
 import { MAX_ZOOM, type Tile } from '../geo/vectorTile.ts';
 import type { Answer } from './answer.ts';
 import { errorAnswer } from './answer.ts';
-import { integer } from './openapi/schema.ts';
+import type { AnswerDescription } from './openapi/operation.ts';
+import { integer, text } from './openapi/schema.ts';
+import { namesEtag } from './staticFile.ts';
 
 /** The content type that the Mapbox Vector Tile Specification names. */
 export const TILE_TYPE = 'application/vnd.mapbox-vector-tile';
+
+/** A 304 costs next to nothing, so a map always asks. */
+const TILE_CACHE_CONTROL = 'private, no-cache';
+
+/** The answers of a route that makes tiles. `nothing`: when a tile is a 204. */
+export function tileAnswers(nothing: string): readonly AnswerDescription[] {
+  return [
+    {
+      status: 200,
+      description: 'The tile.',
+      contentType: TILE_TYPE,
+      schema: text(undefined, { format: 'binary' }),
+      headers: ['ETag'],
+    },
+    { status: 204, description: nothing, headers: ['ETag'] },
+    { status: 304, description: 'The version named by If-None-Match still stands.', headers: ['ETag'] },
+  ];
+}
+
+/** A tile, null where nothing is in it; for a caller who knows it already, by `ifNoneMatch`, that it does. */
+export function tileAnswer(etag: string, bytes: Buffer | null, ifNoneMatch: string | undefined): Answer {
+  const headers = { ETag: etag, 'Cache-Control': TILE_CACHE_CONTROL };
+  if (namesEtag(ifNoneMatch, etag)) return { status: 304, body: null, headers };
+  if (bytes === null) return { status: 204, body: null, headers };
+  return { status: 200, body: bytes, headers: { ...headers, 'Content-Type': TILE_TYPE } };
+}
 
 /** The error for a path that names no tile. */
 export const TILE_MESSAGE = `a tile is z/x/y.mvt in whole numbers: z from 0 to ${MAX_ZOOM}, x and y from 0 to 2^z - 1`;

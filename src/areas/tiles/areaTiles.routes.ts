@@ -3,10 +3,8 @@ import { type Tile, tileBox } from '../../geo/vectorTile.ts';
 import { type Answer, errorAnswer, NotBegun } from '../../http/answer.ts';
 import type { BulkCalls } from '../../http/bulkCalls.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { text } from '../../http/openapi/schema.ts';
 import type { Call, Route } from '../../http/route.ts';
-import { namesEtag } from '../../http/staticFile.ts';
-import { malformedTile, TILE_MESSAGE, TILE_TYPE, tileOf } from '../../http/tile.ts';
+import { malformedTile, TILE_MESSAGE, TILE_TYPE, tileAnswer, tileAnswers, tileOf } from '../../http/tile.ts';
 import type { AtOnce, Steps } from '../../lib/workTurns.ts';
 import type { Area, AreaCatalog } from '../areaCatalog.memory.ts';
 import type { RevisionDigest } from '../boxSearch.memory.ts';
@@ -14,8 +12,6 @@ import { AREA_TILE_LIMITS, areaTile } from './areaTile.ts';
 
 /** Part of every ETag: a release that draws areas in another way raises it. */
 const DRAWING = 1;
-/** A 304 costs next to nothing, so a map always asks. */
-const CACHE_CONTROL = 'private, no-cache';
 const TOO_COMPLEX =
   'the areas take longer to draw than a call may; simplify them, or ask for tiles of a higher zoom';
 
@@ -26,21 +22,7 @@ const AREA_TILE: Operation = {
   description: `A Mapbox Vector Tile (version 2.1, 4096 units) in Web Mercator with one layer, \`areas\`: \`id\`, \`name\`, \`type\`, \`color\` and \`external_id\` (absent where it is null) of each area that has a point in the tile, as polygons with their radius or buffer, 64 units beyond the tile. A boundary is off by three units at most. What is thinner than a unit, and a track narrower than eight, is a line; what is smaller than a unit is a square of one. A tile has at most ${AREA_TILE_LIMITS.areas} areas, largest first, and about ${AREA_TILE_LIMITS.points} vertices: the smallest are left out. The map ends at 85.0511° north and south.
 
 The ETag changes when an area in the tile or with its bounds in the tile is written, and at no other write, so send it as \`If-None-Match\`: maps do. An account has two tiles made at a time on a pod; further ones wait up to 15 seconds, then they are a 503.`,
-  answers: [
-    {
-      status: 200,
-      description: 'The tile.',
-      contentType: TILE_TYPE,
-      schema: text(undefined, { format: 'binary' }),
-      headers: ['ETag'],
-    },
-    { status: 204, description: 'No area has a point in the tile.', headers: ['ETag'] },
-    {
-      status: 304,
-      description: 'The version named by If-None-Match still stands.',
-      headers: ['ETag'],
-    },
-  ],
+  answers: tileAnswers('No area has a point in the tile.'),
   errors: [
     ['BAD_REQUEST', TILE_MESSAGE],
     ['TOO_COMPLEX', TOO_COMPLEX],
@@ -76,11 +58,9 @@ function answered(
   const box = tileBox(tile);
   const answer = (digest: RevisionDigest): Answer => {
     const etag = etagOf(digest);
-    const headers = { ETag: etag, 'Cache-Control': CACHE_CONTROL };
-    if (namesEtag(header('if-none-match'), etag)) return { status: 304, body: null, headers };
-    const nothing: Answer = { status: 204, body: null, headers };
-    if (digest.count === 0) return nothing;
-    const fileHeaders = { ...headers, 'Content-Type': TILE_TYPE };
+    const nothing = tileAnswer(etag, null, header('if-none-match'));
+    if (nothing.status === 304 || digest.count === 0) return nothing;
+    const fileHeaders = { ...nothing.headers, 'Content-Type': TILE_TYPE };
     return bulkCalls.file(
       accountId,
       () => made(areas.inBox(worldIds, box), tile, nothing),

@@ -3,11 +3,12 @@ import { FILTER_ERRORS, FILTERS, readFilter } from '../../devices/living/deviceF
 import type { StatusCounts } from '../../devices/living/regionSearch.memory.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';
 import { scopeError } from '../../http/authorize.ts';
+import { answerInTurns } from '../../http/bulkCalls.ts';
 import { answered, dataBody, type Operation } from '../../http/openapi/operation.ts';
 import { envelope, integer, ref, type Schema, shapeOf } from '../../http/openapi/schema.ts';
 import type { Call, Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { answerInTurns, PLACE_QUERY_ERRORS, regionAt, type WithinPorts } from './devicesWithin.routes.ts';
+import { PLACE_QUERY_ERRORS, regionAt, type WithinPorts } from './devicesWithin.routes.ts';
 import { AREA_ID, BBOX, readPlace } from './place.ts';
 
 type CountView = ReturnType<typeof countView>;

@@ -8,7 +8,7 @@ import { boxRegion } from '../../devices/living/boxRegion.ts';
 import { type DeviceFilter, FILTER_ERRORS, FILTERS, readFilter } from '../../devices/living/deviceFilter.ts';
 import { FILTER_FIELDS, readFilterFields } from '../../devices/living/filterFields.ts';
 import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../../http/answer.ts';
-import type { BulkCalls } from '../../http/bulkCalls.ts';
+import { answerInTurns, type InTurnsPorts } from '../../http/bulkCalls.ts';
 import { answered, dataBody, type Operation } from '../../http/openapi/operation.ts';
 import {
   choice,
@@ -26,7 +26,7 @@ import { jsonBody } from '../../http/requestBody.ts';
 import { type Call, type Route, routeFactory } from '../../http/route.ts';
 import { isJsonObject, isMissing } from '../../lib/parseText.ts';
 import { BODY_INVALID, fail, ok, type Result } from '../../lib/result.ts';
-import { type AtOnce, Pace, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
+import { Pace, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
 import type { AreaCatalog } from '../areaCatalog.memory.ts';
 import { AREA_TYPES, AREA_WARNINGS, type AreaWarning } from '../areaFields.ts';
 import { EXAMPLE_AREA_BODIES } from '../areaSchemas.ts';
@@ -43,14 +43,11 @@ import {
   TWO_PLACES_MESSAGE,
 } from './place.ts';
 
-export interface WithinPorts {
+export interface WithinPorts extends InTurnsPorts {
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
-  readonly bulkCalls: BulkCalls;
   /** By account. */
   readonly turns: Pick<WorkTurns<string | number>, 'once'>;
-  /** By account. */
-  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
 }
 
 const WITHIN_LIMIT = limitParameter(1_000, 200);
@@ -281,16 +278,4 @@ function* devicesJson(devices: readonly Device[], nowMs: number): Steps<string> 
     if (pace.isDue()) yield* pace.pause();
   }
   return json === '' ? '[]' : `${json}]`;
-}
-
-/** Nearly always the first step is the only one. Others take turns with other long computations. */
-export function answerInTurns(
-  { bulkCalls, atOnce }: Pick<WithinPorts, 'bulkCalls' | 'atOnce'>,
-  accountId: number,
-  steps: Steps<Answer>,
-): Answer | Promise<Answer> {
-  const goOn = (step: IteratorResult<undefined, Answer>): Answer | Promise<Answer> =>
-    step.done === true ? step.value : bulkCalls.run(accountId, () => steps);
-  const first = atOnce.run(accountId, () => steps.next());
-  return first instanceof Promise ? first.then(goOn) : goOn(first);
 }
