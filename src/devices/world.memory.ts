@@ -16,6 +16,7 @@ import { Subsets } from './living/subsets.memory.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
 import type { StayCounts } from './stays/stayCounts.ts';
+import { TileCounts } from './tiles/tileCounts.memory.ts';
 
 /** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;
@@ -38,6 +39,8 @@ export class World {
   readonly occupants: Occupants;
   /** Made when somebody filters devices here for the first time. */
   #subsets: Subsets | null = null;
+  /** Made when somebody asks for a tile of the map. */
+  #tiles: TileCounts | null = null;
   /** Searches in progress, with the rows of the devices that were added, changed or removed since they began. */
   readonly #searches = new Map<RowSearch, Set<number>>();
 
@@ -55,6 +58,12 @@ export class World {
     return this.#subsets;
   }
 
+  /** Counts by tiles of the map, which have to be prepared. */
+  tiles(nowMs: number): TileCounts {
+    this.#tiles ??= new TileCounts(this.#columns, this.devices, nowMs);
+    return this.#tiles;
+  }
+
   /** Adds a device that is in no world, with its position, its stays and the transactions that changed it last. */
   add(row: number, imei: string, editedXid: number, movedXid: number): void {
     const columns = this.#columns;
@@ -64,6 +73,7 @@ export class World {
     for (const changed of this.#searches.values()) changed.add(row);
     if (columns.hasPosition(row)) this.positions.put(row, columns.lat(row), columns.lng(row));
     this.#subsets?.refresh(row);
+    this.#tiles?.put(row);
     this.occupants.enter(row);
   }
 
@@ -72,6 +82,7 @@ export class World {
     this.#willChange(row);
     this.#columns.edit(row, fields);
     this.#subsets?.refresh(row);
+    this.#tiles?.touch(row);
   }
 
   /** Adds many devices that are in no world and have no stays: see `add`. Uses their rows up. */
@@ -106,6 +117,7 @@ export class World {
     this.#willChange(row);
     this.occupants.leave(row);
     this.#subsets?.remove(row);
+    this.#tiles?.take(row);
     this.positions.remove(row);
     // A newer device may have its IMEI already.
     if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
@@ -117,8 +129,11 @@ export class World {
   move(row: number, position: LatestPosition, motion: Motion): void {
     this.#willChange(row);
     this.#subsets?.move(row, position);
+    if (this.#tiles?.isUnused(position.movedAtMs) === true) this.#tiles = null;
+    this.#tiles?.take(row);
     this.positions.put(row, position.lat, position.lng);
     this.#columns.move(row, position, motion);
+    this.#tiles?.put(row);
     this.changes.put(row, motion.xid, this.#columns.editedXid(row));
   }
 

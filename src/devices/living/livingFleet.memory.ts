@@ -1,12 +1,21 @@
+import type { Tile } from '../../geo/vectorTile.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { Device, type NearDevice, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import type { Region } from '../index/regionWalk.ts';
+import type { TileContent } from '../tiles/deviceTile.ts';
+import { countedTile, TileSearch, tileRegion } from '../tiles/tileSearch.memory.ts';
 import { LongSearch, nearestOf, type World } from '../world.memory.ts';
 import type { DeviceFilter } from './deviceFilter.ts';
 import { RegionCount, RegionPage, type RegionSearch, type StatusCounts } from './regionSearch.memory.ts';
 import { RowFilter } from './rowFilter.memory.ts';
 import { walkRows } from './walkRows.memory.ts';
+
+/** See tileMark. */
+export interface TileMark {
+  readonly stamps: readonly number[];
+  readonly nowMs: number;
+}
 
 /** Where the nearest are asked for, how many, and no farther than `maxM`. */
 export interface NearQuestion {
@@ -147,6 +156,47 @@ export class LivingFleet {
       return true;
     });
     return counts;
+  }
+
+  /**
+   * What changes at every change of a device in a tile, of each world; and the second as of which statuses are counted there.
+   * Nothing has changed when the last step is over.
+   */
+  *tileMark(worldIds: readonly number[], tile: Tile, nowMs: number): Steps<TileMark> {
+    const worlds = this.#worldsOf(worldIds);
+    for (let atMs = nowMs; ; ) {
+      let hasPaused = false;
+      for (const world of worlds) {
+        const steps = world.tiles(atMs).prepare(atMs);
+        for (let step = steps.next(); step.done !== true; step = steps.next()) {
+          hasPaused = true;
+          yield;
+        }
+      }
+      const seconds = worlds.map((world) => world.tiles(atMs).nowMs);
+      atMs = Math.max(atMs, ...seconds);
+      if (hasPaused || new Set(seconds).size > 1) continue;
+      const stamps = worldIds.map((id) => this.#worlds.get(id)?.tiles(atMs).stamp(tile) ?? 0);
+      return { stamps, nowMs: seconds[0] ?? nowMs };
+    }
+  }
+
+  /** What a tile shows of the devices that pass, as of a mark that was made just now, and until when if nothing changes. */
+  *tile(
+    worldIds: readonly number[],
+    tile: Tile,
+    filter: DeviceFilter | null,
+    { nowMs }: TileMark,
+  ): Steps<{ content: TileContent; untilMs: number }> {
+    if (filter === null) {
+      const counts = this.#worldsOf(worldIds).map((world) => world.tiles(nowMs));
+      return { content: countedTile(this.#columns, counts, tile), untilMs: Number.POSITIVE_INFINITY };
+    }
+    const region = tileRegion(tile);
+    const search = new TileSearch(this.#columns, region, new RowFilter(this.#columns, filter, nowMs), tile);
+    return yield* this.#search(worldIds, region, search, () => {
+      return { content: search.content(), untilMs: search.untilMs };
+    });
   }
 
   *#search<T>(worldIds: readonly number[], region: Region, search: RegionSearch, result: () => T): Steps<T> {
