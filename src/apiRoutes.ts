@@ -23,6 +23,7 @@ import { deviceRoutes } from './devices/devices.routes.ts';
 import type { Fleet } from './devices/fleet.memory.ts';
 import { nearestRoute } from './devices/nearest.routes.ts';
 import { NEAREST_BATCH_SCHEMAS, nearestBatchRoute } from './devices/nearestBatch.routes.ts';
+import { deviceTilesRoute } from './devices/tiles/deviceTiles.routes.ts';
 import { areaEventsRoute, type EventPorts, eventsRoute } from './events/events.routes.ts';
 import { EVENT_SCHEMAS } from './events/eventView.ts';
 import { areaExplainRoute } from './explain/areaExplain.routes.ts';
@@ -103,6 +104,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     usageRoute(ports),
     areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
     areaTilesRoute({ ...ports, bulkCalls, atOnce }),
+    deviceTilesRoute({ ...ports, bulkCalls, atOnce }),
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
     areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
     deviceChangesRoute(ports),

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'csv-parse/sync';
 import { parquetMetadata } from 'hyparquet';
+import { decodedPoints } from '../support/deviceTile.ts';
 import { findFreePort } from '../support/ports.ts';
 import { makeProjectDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { skipWithoutTools } from '../tools/tools.ts';
@@ -28,7 +29,8 @@ async function startClone(t: TestContext) {
     await symlink(join(PROJECT, name), join(folder, name));
   }
   const [api, ingest, receiver] = [await findFreePort(), await findFreePort(), await findFreePort()];
-  const env = { PORT: String(api), INGEST_PORT: String(ingest) };
+  const wall = await findFreePort();
+  const env = { PORT: String(api), INGEST_PORT: String(ingest), WALL_PORT: String(wall) };
   const open = (name: string, place = folder) => {
     const block = guideBlock(name)
       .replace('npm ci && ', '')
@@ -43,11 +45,11 @@ async function startClone(t: TestContext) {
     assert.equal(await shell.ended, 0, `${name}:\n${shell.lines.join('\n')}`);
     return shell.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
   };
-  return { folder, ingest, open, run };
+  return { folder, ingest, wall, open, run };
 }
 
 test('what the guide says to paste works, in its order', { skip }, async (t) => {
-  const { folder, ingest, open, run } = await startClone(t);
+  const { folder, ingest, wall, open, run } = await startClone(t);
   const receiver = open('receive');
   await receiver.said(/^receiving at /);
   const service = open('serve');
@@ -138,6 +140,22 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
       }
     },
   );
+
+  await t.test('the map on the wall has the van, and takes a 304 while it stands', async () => {
+    await writeFile(join(folder, 'wall.mjs'), guideBlock('wall.mjs'));
+    const map = open('wall-map');
+    await map.said(/^the map is at /);
+    const page = await fetch(`http://127.0.0.1:${wall}/`);
+    assert.match(await page.text(), /maplibregl\.Map/);
+    const address = `http://127.0.0.1:${wall}/tiles/devices/12/2190/1522.mvt?max_age_seconds=86400`;
+    const tile = await fetch(address);
+    const { layer, points } = decodedPoints(new Uint8Array(await tile.arrayBuffer()));
+    assert.equal(layer, 'devices');
+    assert.ok(points.some(({ properties }) => properties['imei'] === IMEI));
+    const again = await fetch(address, { headers: { 'If-None-Match': tile.headers.get('etag') as string } });
+    assert.equal(again.status, 304);
+    assert.equal((await fetch(`http://127.0.0.1:${wall}/tiles/areas/0/0/0.mvt`)).status, 404);
+  });
 
   await t.test('the mileage of last month is a list of days', async () => {
     const now = new Date();

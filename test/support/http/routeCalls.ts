@@ -31,8 +31,13 @@ export class RouteCalls {
   }
 
   /** `path` is that of the route; `query` begins with a question mark, or is empty. */
-  get(path: string, query = '', params: Readonly<Record<string, string>> = {}): Answer | Promise<Answer> {
-    return this.#answer('GET', path, query, params, null);
+  get(
+    path: string,
+    query = '',
+    params: Readonly<Record<string, string>> = {},
+    headers: Readonly<Record<string, string>> = {},
+  ): Answer | Promise<Answer> {
+    return this.#answer('GET', path, query, params, null, headers);
   }
 
   /** `json` is the text of the body. */
@@ -46,6 +51,7 @@ export class RouteCalls {
     query: string,
     params: Readonly<Record<string, string>>,
     json: string | null,
+    headers: Readonly<Record<string, string>> = {},
   ): Answer | Promise<Answer> {
     const route = this.#routes.find((each) => each.method === method && each.path === path);
     invariant(route, `there is a route ${method} ${path}`);
@@ -58,7 +64,7 @@ export class RouteCalls {
       query: read.query,
       nowMs: this.#nowMs,
       body: json === null ? null : { pieces: [], isJson: true, json: ok(JSON.parse(json) as unknown) },
-      header: () => undefined,
+      header: (name) => headers[name],
     });
   }
 }
