@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { after, suite } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,6 +39,7 @@ export async function runFiles(hook: LoadHook): Promise<void> {
     void suite(file, async () => {
       try {
         await import(pathToFileURL(file).href);
+        flushCompileCache(); // for the processes that the file starts: those that are killed keep nothing for others
       } finally {
         after(() => nothingIsOpenBut(before).finally(end)); // registered last, so that it runs last
         if (!hasPattern) hook.disable();
