@@ -17,7 +17,10 @@ const DAY_MS = 86_400_000;
 const LIMIT = 'rate limit exceeded: 1000 requests per key per hour';
 /** More than a browser opens connections to a host, which are fewer than a session may have streams. */
 const TABS = 7;
-const DEVICES = { [VAN]: ['--name', 'Van 12', '--plate', 'GA 731 KL'], [BUS]: ['--name', 'Bus 3'] };
+const DEVICES = {
+  [VAN]: ['--name', 'Van 12', '--plate', 'GA 731 KL', '--groups', 'north'],
+  [BUS]: ['--name', 'Bus 3', '--groups', 'south,cold'],
+};
 
 describe('the console in a browser', { skip: withoutBrowser() }, () => {
   const opened = openConsole(DEVICES);
@@ -121,6 +124,35 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.locator('.why').getByText('inside from').waitFor();
     await opened.send(VAN, FAR);
     await page.getByText(`left ${name}`).first().waitFor();
+    assert.deepEqual(complaints, []);
+  });
+
+  test('filters hide and count on every view, stand in the address, and are gone for the next person', async () => {
+    await opened.send(VAN, FAR);
+    const { page, complaints, logIn: enter, show } = await opened.visitAgain();
+    await page.goto(`${opened.pod.api}/console#devices?group=cold`);
+    await enter(OWNER);
+    await page.getByText('1 of 2 devices').waitFor();
+    await page.getByRole('row', { name: 'Bus 3' }).waitFor();
+    const status = page.getByRole('group', { name: 'Status' });
+    await status.getByRole('button', { name: 'moving 0' }).waitFor();
+    await page.getByLabel('Group').fill('north');
+    await status.getByRole('button', { name: 'moving 1' }).click();
+    await page.getByRole('row', { name: 'Van 12' }).waitFor();
+    await waitFor(() => page.url().endsWith('#devices?status=moving&group=north'));
+    await page.reload();
+    await page.getByText('1 of 2 devices').waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'filters in use');
+    await show('Map');
+    await waitFor(() => page.url().endsWith('#map?status=moving&group=north'));
+    await status.getByRole('button', { name: 'moving 1', pressed: true }).click();
+    await status.getByRole('button', { name: 'parked 0' }).click();
+    await page.getByLabel('Search').fill('van');
+    await page.getByText('0 found').waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await enter(OWNER);
+    await show('Devices');
+    await page.getByText('2 of 2 devices').waitFor();
     assert.deepEqual(complaints, []);
   });
 

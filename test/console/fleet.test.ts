@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { signal } from '@preact/signals';
 import fc from 'fast-check';
+import { type Filters, filtersIn, hashOf, STATUSES } from '../../src/console/page/filters.ts';
 import { changeOf, type DeviceChange, Fleet, knownDevice, statusAt } from '../../src/console/page/fleet.ts';
+import { ShownFleet } from '../../src/console/page/shownFleet.ts';
 import type { ChangedDevice } from '../../src/console/page/types.ts';
 import { statusOf } from '../../src/devices/device.ts';
 
@@ -23,6 +26,7 @@ const device: fc.Arbitrary<ChangedDevice> = fc.record({
     }),
   ),
   ignition: fc.constantFrom(null, true, false),
+  groups: fc.constantFrom([], ['north'], ['north', 'cold'], ['cold']),
 });
 const change: fc.Arbitrary<DeviceChange> = fc.oneof(
   { weight: 4, arbitrary: device },
@@ -55,6 +59,8 @@ describe('the fleet that the console knows', () => {
           }
           assert.equal(fleet.size, last.size);
           for (const one of last.values()) assert.deepEqual(fleet.get(one.imei), expected(one));
+          for (const name of [...last.values()].flatMap(({ groups }) => groups))
+            assert.ok(fleet.groupNames().includes(name));
         }
         assert.deepEqual(
           heard,
@@ -85,7 +91,7 @@ describe('the fleet that the console knows', () => {
       ...{ latitude: 1, longitude: 2, speed_kmh: 50, heading: 0 },
       recorded_at: new Date(recordedAtMs).toISOString(),
     });
-    const base = { name: null, plate: null, ignition: null, status: 'moving' as const };
+    const base = { name: null, plate: null, ignition: null, status: 'moving' as const, groups: [] };
     const devices = Array.from({ length: 1_200 }, (_, n) => ({
       ...base,
       imei: String(n),
@@ -109,13 +115,59 @@ describe('the fleet that the console knows', () => {
     assert.deepEqual(heard, old);
   });
 
+  test('is shown as far as it passes the filters, whatever comes first, and counted by status as far as it passes the others', () => {
+    const chosen: fc.Arbitrary<Filters> = fc.record({
+      statuses: fc.subarray([...STATUSES]),
+      group: fc.constantFrom('', 'north', 'cold', 'south , cold', ','),
+      text: fc.constantFrom('', 'A', '2', 'x'),
+    });
+    const step = fc.oneof(fc.array(change, { maxLength: 5 }), chosen);
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const fleet = new Fleet();
+        const filters = signal(filtersIn(''));
+        const shown = new ShownFleet(fleet, filters);
+        const heard = new Set<string>();
+        shown.listen((changed) => {
+          for (const one of changed) heard['removed' in one ? 'delete' : 'add'](one.imei);
+        });
+        for (const next of steps) {
+          if (Array.isArray(next)) fleet.apply(next);
+          else filters.value = next;
+        }
+        const { statuses, group, text } = filters.value;
+        const groups = group.split(',').flatMap((name) => name.trim() || []);
+        const fitting = [...fleet.values()].filter(
+          (one) =>
+            (groups.length === 0 || groups.some((name) => one.groups.includes(name))) &&
+            [one.name, one.plate, one.imei].some((field) => field?.includes(text.toLowerCase())),
+        );
+        const passing = fitting.filter(({ status }) => statuses.length === 0 || statuses.includes(status));
+        assert.deepEqual([...shown.values()], passing);
+        assert.deepEqual([...heard].sort(), passing.map(({ imei }) => imei).sort());
+        fleet.round.value++;
+        for (const status of STATUSES)
+          assert.equal(shown.counts.value[status], fitting.filter((one) => one.status === status).length);
+      }),
+    );
+  });
+
+  test('keeps its filters in the address of the page', () => {
+    const text = fc.string({ unit: 'grapheme' });
+    const any: fc.Arbitrary<Filters> = fc
+      .tuple(fc.subarray([...STATUSES]), text, text)
+      .map(([statuses, group, text]) => ({ statuses, group, text }));
+    fc.assert(fc.property(any, (one) => assert.deepEqual(filtersIn(`#${hashOf('map', one)}`), one)));
+    assert.equal(hashOf('map', filtersIn('#map?status=flying')), 'map');
+  });
+
   test('is told to another tab as the stream told it', () => {
     fc.assert(fc.property(device, (one) => assert.equal(inOrder(changeOf(knownDevice(one))), inOrder(one))));
   });
 });
 
 /** As JSON with its fields in one order. */
-function inOrder({ imei, name, plate, status, ignition, location }: ChangedDevice): string {
+function inOrder({ imei, name, plate, status, ignition, groups, location }: ChangedDevice): string {
   const { latitude, longitude, speed_kmh, recorded_at, heading } = location ?? {};
   return JSON.stringify([
     imei,
@@ -123,6 +175,7 @@ function inOrder({ imei, name, plate, status, ignition, location }: ChangedDevic
     plate,
     status,
     ignition,
+    groups,
     latitude,
     longitude,
     speed_kmh,

@@ -109,6 +109,10 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.getByLabel('Map', { exact: true }).focus();
     await page.keyboard.press('ArrowLeft');
     await page.locator('button[aria-pressed="false"]', { hasText: 'Follow' }).waitFor();
+    for (const isShown of [false, true]) {
+      await page.getByRole('button', { name: 'parked 0' }).click();
+      await waitFor(async () => ((await placeOf(page, VAN)) !== null) === isShown);
+    }
     assert.deepEqual(complaints, []);
   });
 

@@ -17,6 +17,7 @@ const device = (imei: string, name: string | null, plate: string | null = null):
   status: 'parked',
   location: null,
   ignition: null,
+  groups: [],
 });
 
 describe('the search', () => {

@@ -12,6 +12,8 @@ const LISTS_EVERY_MS = 500;
 const LISTS_AFTER_MS = 30;
 /** How many devices are checked for their age before the clock is read again. */
 const AGED_AT_ONCE = 500;
+/** Lists of groups that devices share, and names that are offered. */
+const GROUPS_MAX = 1_000;
 
 /** The devices of the account by IMEI, as the stream reports them. */
 export class Fleet {
@@ -19,6 +21,8 @@ export class Fleet {
   readonly round = signal(0);
   readonly #devices = new Map<string, KnownDevice>();
   readonly #listeners = new Set<FleetListener>();
+  /** Devices of the same groups share one list of them, by its JSON. */
+  readonly #groups = new Map<string, readonly string[]>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #roundAtMs = 0;
 
@@ -32,6 +36,11 @@ export class Fleet {
 
   values(): Iterable<KnownDevice> {
     return this.#devices.values();
+  }
+
+  /** Those that devices have, or had since the page was opened. */
+  groupNames(): readonly string[] {
+    return [...new Set([...this.#groups.values()].flat())].sort(compare).slice(0, GROUPS_MAX);
   }
 
   apply(changed: readonly DeviceChange[]): void {
@@ -81,7 +90,16 @@ export class Fleet {
       known = knownDevice(device);
       this.#devices.set(device.imei, known);
     } else update(known, device);
+    (known as Writable<KnownDevice>).groups = this.#shared(device.groups);
     return known;
+  }
+
+  #shared(groups: readonly string[]): readonly string[] {
+    const name = groups.length === 0 ? '' : JSON.stringify(groups);
+    const known = this.#groups.get(name);
+    if (known !== undefined) return known;
+    if (this.#groups.size < GROUPS_MAX) this.#groups.set(name, groups);
+    return groups;
   }
 
   readonly #next = (): void => {
@@ -113,11 +131,11 @@ export function findDevices(
   text: string,
   max: number,
 ): { count: number; first: KnownDevice[] } {
-  const wanted = plain(text);
+  const fits = fitting(text);
   const first: KnownDevice[] = [];
   let count = 0;
   for (const device of devices) {
-    if (!fits(device, wanted)) continue;
+    if (!fits(device)) continue;
     count++;
     // Only the first are kept in order: sorting 100 000 names takes longer than people wait after a key press.
     const last = first[max - 1];
@@ -133,9 +151,11 @@ export function nameOf({ name, plate, imei }: Pick<KnownDevice, 'name' | 'plate'
   return name ?? plate ?? imei;
 }
 
-function fits({ name, plate, imei }: KnownDevice, wanted: string): boolean {
-  if (wanted === '') return true;
-  return [name, plate, imei].some((value) => value !== null && plain(value).includes(wanted));
+/** Whether the name, plate or IMEI of a device contains the text, whatever its case and blanks. */
+export function fitting(text: string): (device: KnownDevice) => boolean {
+  const wanted = plain(text);
+  return ({ name, plate, imei }) =>
+    wanted === '' || [name, plate, imei].some((value) => value !== null && plain(value).includes(wanted));
 }
 
 function placeOf(device: KnownDevice, sorted: readonly KnownDevice[]): number {
@@ -166,6 +186,7 @@ export interface KnownDevice {
   readonly status: ChangedDevice['status'];
   readonly location: KnownLocation | null;
   readonly ignition: boolean | null;
+  readonly groups: readonly string[];
 }
 
 interface KnownLocation {
@@ -194,15 +215,10 @@ export function statusAt(location: KnownLocation | null, nowMs: number): Changed
 
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
 
-export function knownDevice({ imei, name, plate, status, location, ignition }: ChangedDevice): KnownDevice {
-  return {
-    imei,
-    name,
-    plate,
-    status,
-    location: location === null ? null : knownLocation(location),
-    ignition,
-  };
+export function knownDevice({ location, ...device }: ChangedDevice): KnownDevice {
+  const { imei, name, plate, status, ignition, groups } = device;
+  const place = location === null ? null : knownLocation(location);
+  return { imei, name, plate, status, location: place, ignition, groups };
 }
 
 /**

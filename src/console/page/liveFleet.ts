@@ -1,7 +1,9 @@
 import { signal } from '@preact/signals';
 import { call, forgetSession, limitEndsByMs, serverNowMs, token, wait } from './api.ts';
+import { filters } from './filters.ts';
 import { changeOf, type DeviceChange, Fleet, nameOf } from './fleet.ts';
 import { SharedStream, type StreamPart } from './sharedStream.ts';
+import { ShownFleet } from './shownFleet.ts';
 import { readStream, type StreamEnd, type StreamMessage } from './stream.ts';
 import type { FleetEvent } from './types.ts';
 
@@ -19,6 +21,7 @@ export type Line =
 
 export const line = signal<Line>({ state: 'connecting' });
 export const fleet = new Fleet();
+export const shownFleet = new ShownFleet(fleet, filters);
 
 /** What people call a device; its IMEI while it is not known. */
 export function nameOfImei(imei: string): string {

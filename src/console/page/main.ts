@@ -1,8 +1,9 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { type FunctionComponent, render, type VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { logIn, logOut, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
+import { clearFilters, filters, filtersIn, hashOf } from './filters.ts';
 import { followFleet, line } from './liveFleet.ts';
 import { html } from './parts.ts';
 import { Areas } from './views/areas.ts';
@@ -24,10 +25,29 @@ const WITH_MAP = ['Map', 'Areas'];
 const shown = signal(viewOf(location.hash));
 addEventListener('hashchange', () => {
   shown.value = viewOf(location.hash);
+  const asked = filtersIn(location.hash);
+  if (hashOf('', asked) !== hashOf('', filters.peek())) filters.value = asked;
 });
 
 function viewOf(hash: string): string {
-  return Object.keys(VIEWS).find((name) => `#${name.toLowerCase()}` === hash) ?? 'Map';
+  const [asked] = hash.slice(1).split('?');
+  return Object.keys(VIEWS).find((name) => name.toLowerCase() === asked) ?? 'Map';
+}
+
+/** Browsers refuse more than some changes of the address a second. */
+const ADDRESS_AFTER_MS = 300;
+
+effect(() => {
+  const address = addressOf(shown.value);
+  const timer = setTimeout(() => {
+    if (location.hash !== '' || address !== '#map') history.replaceState(null, '', address);
+  }, ADDRESS_AFTER_MS);
+  return () => clearTimeout(timer);
+});
+
+/** Of a view, with the present filters. */
+function addressOf(view: string): string {
+  return `#${hashOf(view.toLowerCase(), filters.value)}`;
 }
 
 /** The login, or the views with what leads to them. */
@@ -51,17 +71,22 @@ function Shell(): VNode {
       <nav aria-label="Views">
         ${Object.keys(VIEWS).map(
           (name) =>
-            html`<a href=${`#${name.toLowerCase()}`} aria-current=${name === shown.value ? 'page' : undefined}>${name}</a>`,
+            html`<a href=${addressOf(name)} aria-current=${name === shown.value ? 'page' : undefined}>${name}</a>`,
         )}
       </nav>
       <${Line} />
-      <button type="button" onClick=${logOut}>Log out</button>
+      <button type="button" onClick=${leave}>Log out</button>
     </header>
     <div class=${isWithMap ? 'with-map' : ''}>
       <${MapPane} isShown=${isWithMap} />
       <main><h2>${shown.value}</h2><${View} /></main>
     </div>
   `;
+}
+
+function leave(): Promise<void> {
+  clearFilters(); // they are not the next person's
+  return logOut();
 }
 
 const LINES = { connecting: 'Connecting…', live: 'Live', lost: 'Line lost, trying again…' };

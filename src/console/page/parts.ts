@@ -47,6 +47,11 @@ export function counted(count: number, noun: string, nouns = `${noun}s`): string
   return `${count} ${count === 1 ? noun : nouns}`;
 }
 
+/** 20 000 */
+export function grouped(count: number): string {
+  return count.toLocaleString('en').replaceAll(',', ' ');
+}
+
 /** A length of time as the API writes it in sentences (formatDuration): "42 s", "4 min 30 s", "36 h", "3 days 2 h". */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Number(seconds.toFixed(3))} s`;

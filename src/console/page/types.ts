@@ -61,6 +61,7 @@ export type ChangedDevice = {
   readonly name: string | null;
   readonly plate: string | null;
   readonly status: 'moving' | 'parked' | 'offline' | 'unknown';
+  readonly groups: readonly string[];
   readonly location: { readonly latitude: number; readonly longitude: number; readonly speed_kmh: number; readonly recorded_at: string; readonly heading: number; } | null;
   readonly ignition: boolean | null;
 };

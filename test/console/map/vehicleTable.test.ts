@@ -16,7 +16,7 @@ const LNG = fc.double({ min: -180, max: 180, noNaN: true });
 function vehicle(imei: string, lng: number, lat: number, atSeconds = 0): KnownDevice {
   const recordedAtMs = 1_780_000_000_000 + atSeconds * 1_000;
   const location = { latitude: lat, longitude: lng, speedKmh: 0, heading: 90, recordedAtMs };
-  return { imei, name: null, plate: null, status: 'moving', location, ignition: null };
+  return { imei, name: null, plate: null, status: 'moving', location, ignition: null, groups: [] };
 }
 
 const turn = (degrees: number): number => degrees - 360 * Math.round(degrees / 360);

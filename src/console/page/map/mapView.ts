@@ -8,7 +8,7 @@ import {
   setWorkerUrl,
 } from 'maplibre-gl';
 import { nameOf } from '../fleet.ts';
-import { fleet } from '../liveFleet.ts';
+import { fleet, shownFleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
 import { areaBounds, boundsOf } from './areaShapes.ts';
 import {
@@ -110,7 +110,7 @@ export class MapView {
     };
     this.#stops.push(
       onScheme(restyle),
-      fleet.listen((changed) => {
+      shownFleet.listen((changed) => {
         const now = nowSeconds();
         for (const device of changed) {
           if ('removed' in device) this.#table.remove(device.imei);
@@ -169,7 +169,10 @@ export class MapView {
   }
 
   #show(imei: string): void {
-    const place = this.#table.placeOf(imei, nowSeconds());
+    const location = fleet.get(imei)?.location ?? null;
+    // One that the filters hide is not drawn.
+    const hidden = location === null ? null : { lng: location.longitude, lat: location.latitude };
+    const place = this.#table.placeOf(imei, nowSeconds()) ?? hidden;
     if (place === null) return;
     this.map.flyTo({ center: place, zoom: Math.max(STREET_ZOOM, this.map.getZoom()), essential: false });
   }

@@ -1,20 +1,19 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { filters } from '../filters.ts';
 import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
-import { fleet, line } from '../liveFleet.ts';
+import { fleet, line, shownFleet } from '../liveFleet.ts';
 import { Curl, html, Time } from '../parts.ts';
+import { FilterBar } from './filterBar.ts';
 
 /** More rows than people read; the search narrows them. */
 const ROWS_MAX = 200;
 
 export function Devices(): VNode {
-  const [text, setText] = useState('');
   fleet.round.value; // drawn again with each round
-  const { count, first } = findDevices(fleet.values(), text, ROWS_MAX);
+  filters.value;
+  const { count, first } = findDevices(shownFleet.values(), '', ROWS_MAX);
   return html`
-    <label>Search by name, plate or IMEI
-      <input type="search" value=${text} onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
-    </label>
+    <${FilterBar} />
     <p role="status">${count} of ${fleet.size} devices${count > ROWS_MAX ? `; the first ${ROWS_MAX} are shown` : ''}</p>
     ${count === 0 ? html`<p class="empty">${nothingFound(fleet.size)}</p>` : html`<${Rows} found=${first} />`}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=devices' }} />
@@ -22,7 +21,7 @@ export function Devices(): VNode {
 }
 
 function nothingFound(count: number): string {
-  if (count > 0) return 'No device fits. Try fewer letters, or a part of the plate.';
+  if (count > 0) return 'No device fits. Try fewer letters, another group, or more statuses.';
   return line.value.state === 'live'
     ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
     : 'Waiting for the fleet.';

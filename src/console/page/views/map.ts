@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
+import { changeFilters, filters } from '../filters.ts';
 import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
-import { fleet, line } from '../liveFleet.ts';
+import { fleet, line, shownFleet } from '../liveFleet.ts';
 import {
   choose,
   chosen,
@@ -18,6 +19,7 @@ import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
 import { loadWorld } from '../map/world.ts';
 import { Curl, counted, html, Time } from '../parts.ts';
+import { FilterBar } from './filterBar.ts';
 
 const FOUND_MAX = 8;
 const HOURS = [0, 1, 6, 24];
@@ -29,7 +31,7 @@ export function MapPanel(): VNode {
   const area = areas.find(({ id }) => id === chosenArea.value);
   const device = chosen.value === null ? undefined : fleet.get(chosen.value);
   return html`
-    <${Search} />
+    <${Found} />
     ${onSpot.value !== null && html`<${Spot} />`}
     ${device === undefined ? html`<p class="empty">${hint()}</p>` : html`<${Card} device=${device} />`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
@@ -46,24 +48,28 @@ function hint(): string {
     : 'Click a vehicle, or search one, to see more of it.';
 }
 
-function Search(): VNode {
-  const [text, setText] = useState('');
-  const { count, first } = findDevices(text.trim() === '' ? [] : fleet.values(), text, FOUND_MAX);
-  const goTo = (imei: string): void => {
-    setText('');
-    seek(imei);
-  };
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    if (first[0] !== undefined) goTo(first[0].imei);
-  };
-  return html`<form role="search" onSubmit=${submit}>
-    <label>Search by name, plate or IMEI
-      <input type="search" value=${text} onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
-    </label>
-    <p role="status">${text.trim() !== '' && `${count} found${count > FOUND_MAX ? `; the first ${FOUND_MAX} are shown` : ''}`}</p>
+function found(): { count: number; first: KnownDevice[] } {
+  return findDevices(filters.value.text.trim() === '' ? [] : shownFleet.values(), '', FOUND_MAX);
+}
+
+/** What the search finds; the map shows the same. */
+function Found(): VNode {
+  const { count, first } = found();
+  return html`
+    <p role="status">${filters.value.text.trim() !== '' && `${count} found${count > FOUND_MAX ? `; the first ${FOUND_MAX} are shown` : ''}`}</p>
     <${Choice} devices=${first} pick=${goTo} />
-  </form>`;
+  `;
+}
+
+/** The search has ended: the others are shown again. */
+function goTo(imei: string): void {
+  changeFilters({ text: '' });
+  seek(imei);
+}
+
+function goToFirst(): void {
+  const [first] = found().first;
+  if (first !== undefined) goTo(first.imei);
 }
 
 /** Vehicles that are too near to each other to be clicked one by one. */
@@ -142,6 +148,7 @@ export function MapPane({ isShown }: { isShown: boolean }): VNode {
     };
   }, []);
   return html`<div class="map-pane" hidden=${!isShown}>
+    ${isShown && html`<${FilterBar} submit=${goToFirst} />`}
     ${mapError.value !== null && html`<p class="empty" role="status">${mapError.value}</p>`}
     <div class="map" ref=${place}></div>
   </div>`;

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Reply, useLoaded } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
-import { Curl, html } from '../parts.ts';
+import { Curl, grouped, html } from '../parts.ts';
 import type { DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
 import { Webhooks } from './webhooks.ts';
@@ -69,11 +69,6 @@ function Usage({ round }: { round: number }): VNode {
       unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
     <${Curl} call=${{ method: 'GET', path: USAGE }} /><${Curl} call=${{ method: 'GET', path: SUMMARY }} />
   </section>`;
-}
-
-/** 20 000 */
-function grouped(count: number): string {
-  return count.toLocaleString('en').replaceAll(',', ' ');
 }
 
 function shown<T>(reply: Reply<T> | null, text: (answer: Extract<Reply<T>, { ok: true }>) => string): string {

@@ -1,0 +1,54 @@
+import type { VNode } from 'preact';
+import { useId } from 'preact/hooks';
+import { changeFilters, filters, STATUSES, type Status } from '../filters.ts';
+import { fleet, shownFleet } from '../liveFleet.ts';
+import { grouped, html } from '../parts.ts';
+
+/** As the map draws them, as far as letters can. */
+const SIGNS: Readonly<Record<Status, string>> = { moving: '▲', parked: '●', offline: '○', unknown: '?' };
+
+/** What is shown, by text, status and group; the same on all views. `submit`: Enter in the search. */
+export function FilterBar({ submit }: { submit?: () => void }): VNode {
+  fleet.round.value; // the names of groups come in with the fleet
+  const { statuses, group, text } = filters.value;
+  const listId = useId();
+  const names = fleet.groupNames();
+  const onKeyDown = ({ key }: KeyboardEvent): void => {
+    if (key === 'Enter') submit?.();
+  };
+  const toggle = (status: Status): void => {
+    const others = statuses.filter((one) => one !== status);
+    changeFilters({ statuses: others.length < statuses.length ? others : [...statuses, status] });
+  };
+  /** A name that is half typed is no group yet. */
+  const typeGroup = (event: InputEvent): void => {
+    const typed = textOf(event);
+    if (typed === '' || names.includes(typed)) changeFilters({ group: typed });
+  };
+  return html`<div role="search" class="filters">
+    <label>Search by name, plate or IMEI
+      <input type="search" value=${text} onKeyDown=${onKeyDown}
+        onInput=${(event: InputEvent) => changeFilters({ text: textOf(event) })} />
+    </label>
+    <label>Group
+      <input type="search" list=${listId} autocomplete="off" value=${group} onInput=${typeGroup}
+        onChange=${(event: InputEvent) => changeFilters({ group: textOf(event).trim() })} />
+    </label>
+    <datalist id=${listId}>${names.map((name) => html`<option value=${name} />`)}</datalist>
+    <div role="group" aria-label="Status">${STATUSES.map(
+      (
+        status,
+      ) => html`<button type="button" aria-pressed=${statuses.includes(status)} onClick=${() => toggle(status)}>
+        <span class=${`sign ${status}`} aria-hidden="true">${SIGNS[status]}</span> ${status} ${countOf(status)}
+      </button>`,
+    )}</div>
+  </div>`;
+}
+
+function countOf(status: Status): string {
+  return grouped(shownFleet.counts.value[status]);
+}
+
+function textOf(event: InputEvent): string {
+  return (event.currentTarget as HTMLInputElement).value;
+}
