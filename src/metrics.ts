@@ -1,5 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { FixOutcome, RefusedStays } from './ingest/fix.ts';
+import { DAY_MS } from './lib/time.ts';
+import type { PoolUse } from './postgres/connections.ts';
 
 /** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
 export interface Metrics {
@@ -19,6 +21,8 @@ export interface Metrics {
   /** Points that were rows and are packed now. */
   countPacked(points: number): void;
   countDamaged(): void;
+  /** A statement has failed with this SQLSTATE, or the server could not be asked (`unreachable`). */
+  countSqlError(code: string): void;
   countRedis(event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed'): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
@@ -29,7 +33,18 @@ export interface Gauges {
   readonly feedLagMs: () => number;
   readonly loadMs: () => number;
   readonly waitingPoints: () => number;
+  /** Connections to Postgres by task. */
+  readonly pools: () => readonly PoolUse[];
+  /** Long computations that have begun or wait for their turn. */
+  readonly computations: () => number;
 }
+
+/** Gauges of prom-client that end like counters: promtool takes them for mistakes, and so do some who read them. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
 
 /** From a fraction of a millisecond (memory) to seconds (a database in trouble). */
 const DURATION_BUCKETS_SECONDS = [
@@ -47,6 +62,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name, help, labelNames, registers });
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
@@ -105,7 +121,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Duration of the last rebuild of the delivery schedule.',
   );
   const unpackedDays = gauge(
-    'fleet_history_unpacked_days',
+    'fleet_history_unpacked_seconds',
     'Closed days of an average device whose points are not packed, up to 60.',
   );
   const packed = counter(
@@ -138,7 +154,20 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     () => gauges.feedLagMs() / 1000,
   );
   readGauge('fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
+  readGauge(
+    'fleet_computations',
+    'Long computations that have begun or wait for their turn.',
+    gauges.computations,
+  );
+  const sqlErrors = counter(
+    'fleet_postgres_errors_total',
+    'Statements that failed, by SQLSTATE; unreachable: the server could not be asked.',
+    'code',
+  );
+  registry.registerMetric(connectionGauge(gauges.pools));
+  registry.registerMetric(waitingGauge(gauges.pools));
   return {
+    countSqlError: (code) => sqlErrors.labels(code).inc(),
     observeRequest: (route, method, status, seconds) => requests.observe(route, method, status, seconds),
     countFixes: (outcomes, eventCount, refusedStays) => {
       for (const { points } of refusedStays) {
@@ -160,13 +189,41 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
       sweepDuration.set(durationMs / 1000);
     },
     observeOutbox: (deliveries) => outbox.set(deliveries),
-    setUnpackedDays: (days) => unpackedDays.set(days),
+    setUnpackedDays: (days) => unpackedDays.set((days * DAY_MS) / 1000),
     observePaused: (webhooks) => paused.set(webhooks),
     countPacked: (points) => packed.inc(points),
     countDamaged: () => damaged.inc(),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
+}
+
+function connectionGauge(pools: Gauges['pools']): Gauge {
+  return new Gauge({
+    name: 'fleet_postgres_connections',
+    help: 'Connections to Postgres by task and state: used, idle, or free to be opened.',
+    labelNames: ['task', 'state'],
+    registers: [],
+    collect() {
+      for (const { task, used, idle, max } of pools()) {
+        this.set({ task, state: 'used' }, used);
+        this.set({ task, state: 'idle' }, idle);
+        this.set({ task, state: 'free' }, max - used - idle);
+      }
+    },
+  });
+}
+
+function waitingGauge(pools: Gauges['pools']): Gauge {
+  return new Gauge({
+    name: 'fleet_postgres_waiting',
+    help: 'Statements and transactions that wait for a connection to Postgres, by task.',
+    labelNames: ['task'],
+    registers: [],
+    collect() {
+      for (const { task, waiting } of pools()) this.set({ task }, waiting);
+    },
+  });
 }
 
 /** Seconds that answers of one kind took: counts[i] of at most the i-th bound and more than the one before. */

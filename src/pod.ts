@@ -69,7 +69,21 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   log.info(build, 'starting');
   const { url, failed } = await openDatabase(config, log, teardown);
   const server = new ServerKnowledge();
-  const connections = openConnections(url, server);
+  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
+  const memory = emptyMemory();
+  // What its gauges read is there before anybody can ask for them.
+  const metrics = createMetrics(
+    {
+      sizes: () => sizesOf(memory),
+      feedLagMs: () => follower.applied.lagMs(),
+      loadMs: () => follower.loadMs,
+      pools: () => connections.use(),
+      computations: () => turns.size,
+      waitingPoints,
+    },
+    build,
+  );
+  const connections = openConnections(url, server, metrics.countSqlError);
   teardown.add(() => connections.end());
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
   const database = await whenAvailable(
@@ -79,12 +93,9 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     },
     { limitMs: config.startupWaitSeconds * 1_000, log },
   );
-  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
-  const memory = emptyMemory();
   const podId = randomUUID();
   const follower = new Follower({ memory, sql: connections.follower, server, turns, clock, podId, log });
   teardown.add(() => follower.stop());
-  const metrics = createMetrics(gaugesOf(memory, follower, waitingPoints), build);
   const coordination = openCoordination(config, {
     instanceId: database.instanceId,
     log,
@@ -123,22 +134,13 @@ function selectDatabase(sql: Sql): Promise<{ instanceId: string; longestHistoryD
   }));
 }
 
-function gaugesOf(
-  { fleet, keyring }: Memory,
-  follower: Follower,
-  waitingPoints: Gauges['waitingPoints'],
-): Gauges {
+function sizesOf({ fleet, keyring }: Memory): ReturnType<Gauges['sizes']> {
   return {
-    sizes: () => ({
-      devices: fleet.deviceCount,
-      positions: fleet.positionedCount,
-      worlds: fleet.worldCount,
-      keys: keyring.size,
-      stays: fleet.stays.total,
-    }),
-    feedLagMs: () => follower.applied.lagMs(),
-    loadMs: () => follower.loadMs,
-    waitingPoints,
+    devices: fleet.deviceCount,
+    positions: fleet.positionedCount,
+    worlds: fleet.worldCount,
+    keys: keyring.size,
+    stays: fleet.stays.total,
   };
 }
 

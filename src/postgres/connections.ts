@@ -1,8 +1,8 @@
 import { Client, type Pool } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
-import type { ServerKnowledge, Sql, SqlOptions } from './sql.ts';
-import { openPool, openSql, sessionName, sqlOn } from './sql.ts';
+import type { OnSqlError, ServerKnowledge, Sql, SqlOptions } from './sql.ts';
+import { openPool, sessionName, sqlOn } from './sql.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is
@@ -49,60 +49,76 @@ export interface Connections {
   readonly service: Sql;
   /** Tries whether writes are taken. */
   readonly probes: Sql;
+  /** How its connections are used at this moment. */
+  use(): PoolUse[];
   /** Opens all connections that callers and senders wait for: opening one takes 50 ms and more where Postgres is busy. */
   open(tasks: { readonly reads: boolean; readonly ingest: boolean }): Promise<void>;
   end(): Promise<void>;
 }
 
-/** Opens nothing before the first statement, or `open`. Those of reads and ingest stay open; others close when they are idle. */
-export function openConnections(url: string, server: ServerKnowledge): Connections {
-  const open = (task: 'follower' | 'access' | 'delivery' | 'service' | 'probes', settings = '') =>
-    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task), settings, server });
-  const ingest = openPool(url, {
-    maxConnections: CONNECTIONS.ingest,
-    name: sessionName('ingest'),
-    keepsIdle: true,
-    server,
-  });
-  const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, server };
-  const all = {
-    follower: open('follower', FOLLOWER_SETTINGS),
-    access: open('access'),
-    ingest: sqlOn(ingest, (work) => work()),
-    delivery: open('delivery'),
-    service: open('service'),
-    probes: open('probes'),
-    reads: new SqlShares<number>(url, {
-      ...fairly,
-      maxConnections: CONNECTIONS.reads,
-      perKey: 2,
-      name: sessionName('reads'),
-      keepsIdle: true,
-      statementLimitMs: READ_LIMIT_MS,
-      settings: READ_SETTINGS,
-    }),
-    writes: new SqlShares<number>(url, {
-      ...fairly,
-      maxConnections: CONNECTIONS.writes,
-      perKey: 1,
-      name: sessionName('writes'),
-    }),
-    logins: new SqlShares<string>(url, {
-      ...fairly,
-      maxConnections: CONNECTIONS.logins,
-      perKey: 1,
-      name: sessionName('logins'),
-    }),
-  };
-  const end = async (): Promise<void> => {
-    await Promise.all(Object.values(all).map((pool) => pool.end()));
-  };
-  const openThem: Connections['open'] = async (tasks) => {
-    if (tasks.ingest) await openAll(ingest);
-    if (tasks.reads) await all.reads.open();
-  };
-  return { ...all, open: openThem, end };
+/** Connections of one task. */
+export interface PoolUse {
+  readonly task: string;
+  /** How many it opens at most. */
+  readonly max: number;
+  readonly used: number;
+  readonly idle: number;
+  /** Statements and transactions that wait for one. */
+  readonly waiting: number;
 }
+
+/**
+ * Opens nothing before the first statement, or `open`. Those of reads and ingest stay open; others close when they are
+ * idle. `onError` is told of every statement that fails.
+ */
+export function openConnections(url: string, server: ServerKnowledge, onError?: OnSqlError): Connections {
+  const pools = new Map<string, Pool>();
+  const open = (task: Task, options: Partial<SqlOptions> = {}): Pool => {
+    const pool = openPool(url, {
+      maxConnections: CONNECTIONS[task],
+      name: sessionName(task),
+      server,
+      ...options,
+    });
+    pools.set(task, pool);
+    return pool;
+  };
+  const unlimited = (pool: Pool): Sql => sqlOn(pool, (work) => work(), onError);
+  const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, onError };
+  const ingest = open('ingest', { keepsIdle: true });
+  const reads = open('reads', { keepsIdle: true, statementLimitMs: READ_LIMIT_MS, settings: READ_SETTINGS });
+  const shares = {
+    reads: new SqlShares<number>(reads, { ...fairly, perKey: 2 }),
+    writes: new SqlShares<number>(open('writes'), { ...fairly, perKey: 1 }),
+    logins: new SqlShares<string>(open('logins'), { ...fairly, perKey: 1 }),
+  };
+  const useOf = ([task, pool]: [string, Pool]): PoolUse => ({
+    task,
+    max: pool.options.max,
+    used: pool.totalCount - pool.idleCount,
+    idle: pool.idleCount,
+    waiting: pool.waitingCount + (task in shares ? shares[task as keyof typeof shares].waiting : 0),
+  });
+  return {
+    follower: unlimited(open('follower', { settings: FOLLOWER_SETTINGS })),
+    access: unlimited(open('access')),
+    ingest: unlimited(ingest),
+    delivery: unlimited(open('delivery')),
+    service: unlimited(open('service')),
+    probes: unlimited(open('probes')),
+    ...shares,
+    use: () => Array.from(pools, useOf),
+    open: async (tasks) => {
+      if (tasks.ingest) await openAll(ingest);
+      if (tasks.reads) await openAll(reads);
+    },
+    end: async () => {
+      await Promise.all(Array.from(pools.values(), (pool) => pool.end()));
+    },
+  };
+}
+
+type Task = keyof typeof CONNECTIONS;
 
 /** Rejects when Postgres cannot be reached. */
 async function openAll(pool: Pool): Promise<void> {
@@ -115,12 +131,13 @@ async function openAll(pool: Pool): Promise<void> {
 /** How long a statement or transaction waits for a connection. The caller has its answer by then. */
 const WAIT_LIMIT_MS = 10_000;
 
-interface ShareOptions extends SqlOptions {
+interface ShareOptions {
   /** Connections of one key at a time. */
   readonly perKey: number;
   /** Statements and transactions that may wait, of one key and of all keys. Further ones reject. */
   readonly waitingPerKey: number;
   readonly waiting: number;
+  readonly onError?: OnSqlError | undefined;
 }
 
 /**
@@ -131,29 +148,26 @@ interface ShareOptions extends SqlOptions {
 export class SqlShares<Key> {
   readonly #pool: Pool;
   readonly #slots: FairSemaphore<Key>;
+  readonly #onError: OnSqlError | undefined;
 
-  constructor(url: string, options: ShareOptions) {
-    const { maxConnections, perKey, waiting, waitingPerKey } = options;
-    this.#pool = openPool(url, options);
+  constructor(pool: Pool, { perKey, waiting, waitingPerKey, onError }: ShareOptions) {
+    this.#pool = pool;
+    this.#onError = onError;
     this.#slots = new FairSemaphore({
-      running: maxConnections,
+      running: pool.options.max,
       runningPerKey: perKey,
       waiting,
       waitingPerKey,
     });
   }
 
+  /** How many statements and transactions wait. */
+  get waiting(): number {
+    return this.#slots.waiting;
+  }
+
   /** A client on the share of `key`. Its statements reject with Overloaded when too many of them wait. */
-  readonly of = (key: Key): Sql => sqlOn(this.#pool, (work) => this.#limited(key, work));
-
-  open(): Promise<void> {
-    return openAll(this.#pool);
-  }
-
-  /** Waits for what runs, then closes every connection. */
-  end(): Promise<void> {
-    return this.#pool.end();
-  }
+  readonly of = (key: Key): Sql => sqlOn(this.#pool, (work) => this.#limited(key, work), this.#onError);
 
   #limited<T>(key: Key, work: () => Promise<T>): Promise<T> {
     const askedAtMs = performance.now();

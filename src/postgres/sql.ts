@@ -52,12 +52,15 @@ export function openSql(url: string, options: SqlOptions): Sql {
   return sqlOn(openPool(url, options), (work) => work());
 }
 
+/** Told of each statement or transaction that failed: its SQLSTATE, or that the server could not be asked. */
+export type OnSqlError = (code: string) => void;
+
 /** Runs work that needs one connection, at once or when its turn has come. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** A client on the connections of `pool`. Each statement and each transaction passes through `limit`. */
-export function sqlOn(pool: Pool, limit: Limit): Sql {
-  const lend = <T>(work: (client: PoolClient) => Promise<T>) => limit(() => withClient(pool, work));
+export function sqlOn(pool: Pool, limit: Limit, onError: OnSqlError = () => undefined): Sql {
+  const lend = <T>(work: (client: PoolClient) => Promise<T>) => limit(() => withClient(pool, work, onError));
   const run: Run = (text, values, name) => lend((client) => query(client, text, values, name));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => lend((client) => queryUnlimited(client, text)),
@@ -172,26 +175,41 @@ export function openPool(url: string, options: SqlOptions): Pool {
 }
 
 /** Runs `work` with a connection of the pool. A lost connection is closed, not lent again. */
-async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+async function withClient<T>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<T>,
+  onError: OnSqlError,
+): Promise<T> {
   const client = await pool.connect().catch((error: unknown) => {
+    onError(codeOf(error) ?? UNREACHABLE);
     const isKnown = error instanceof DatabaseError || error instanceof PostgresUnreachable;
     throw isKnown ? error : new PostgresUnreachable(error);
   });
   let lost: Error | undefined;
   // The connection was lost between two statements. The next statement fails.
-  const onError = (error: Error) => {
+  const onLost = (error: Error) => {
     lost = error;
   };
-  client.on('error', onError);
+  client.on('error', onLost);
   try {
     return await work(client);
   } catch (error) {
+    const code = codeOf(error);
+    if (code !== null) onError(code);
     if (error instanceof PostgresUnreachable || endsSession(error)) lost = error;
     throw error;
   } finally {
-    client.off('error', onError);
+    client.off('error', onLost);
     client.release(lost);
   }
+}
+
+const UNREACHABLE = 'unreachable';
+
+/** Null for an error that is not of Postgres. */
+function codeOf(error: unknown): string | null {
+  if (error instanceof DatabaseError) return error.code ?? null;
+  return error instanceof PostgresUnreachable ? UNREACHABLE : null;
 }
 
 /** After such an error the session closes its connection, perhaps only when it has been lent again. */

@@ -130,7 +130,11 @@ describe('the tables of the guide', () => {
     const gauges = { sizes: () => ({ devices: 0, positions: 0, worlds: 0, stays: 0, keys: 0 }) };
     const nothing = () => 0;
     const { exposition } = createMetrics(
-      { ...gauges, feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing },
+      {
+        ...gauges,
+        ...{ feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing, computations: nothing },
+        pools: () => [],
+      },
       { version: '1.0.0', commit: 'unknown' },
     );
     const { text } = await exposition();

@@ -2,13 +2,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { openConnections, SqlShares } from '../../src/postgres/connections.ts';
-import { openSql, ServerKnowledge, type Sql } from '../../src/postgres/sql.ts';
+import { openPool, openSql, ServerKnowledge, type Sql } from '../../src/postgres/sql.ts';
 import { sqlState } from '../../src/postgres/sqlErrors.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const NAME = 'test shares';
-const OPTIONS = { name: NAME, maxConnections: 3, perKey: 2, waitingPerKey: 4, waiting: 10 };
+const SHARES = { perKey: 2, waitingPerKey: 4, waiting: 10 };
+const open = (statementLimitMs = 30_000) =>
+  openPool(url, { name: NAME, maxConnections: 3, statementLimitMs });
 
 let url: string;
 let sql: Sql;
@@ -41,7 +43,8 @@ const connections = async (): Promise<number> =>
 
 describe('connections that are shared', () => {
   test('are never all taken by one key, whose surplus holds none', async () => {
-    const shares = new SqlShares<string>(url, OPTIONS);
+    const pool = open();
+    const shares = new SqlShares<string>(pool, SHARES);
     const unlock = await lockThings();
     const stuck = Array.from({ length: 4 }, () => shares.of('large')`select 1 from thing`);
     const all = Promise.all(stuck);
@@ -51,11 +54,12 @@ describe('connections that are shared', () => {
     assert.equal(await connections(), 3, 'two of the one that is stuck, one for all others');
     await unlock();
     assert.equal((await all).length, 4);
-    await shares.end();
+    await pool.end();
   });
 
   test('refuse what is too much for one key, and not what others ask', async () => {
-    const shares = new SqlShares<string>(url, OPTIONS);
+    const pool = open();
+    const shares = new SqlShares<string>(pool, SHARES);
     const unlock = await lockThings();
     const large = shares.of('large');
     const stuck = Promise.all(Array.from({ length: 6 }, () => large.begin((tx) => tx`select 1 from thing`)));
@@ -65,11 +69,13 @@ describe('connections that are shared', () => {
     await unlock();
     await stuck;
     assert.equal((await large`select 1`).length, 1, 'its share is free again');
-    await shares.end();
+    await pool.end();
   });
 
   test('give a place back after a failure, and end a statement at its limit', async () => {
-    const shares = new SqlShares<string>(url, { ...OPTIONS, perKey: 1, statementLimitMs: 20 });
+    const codes: string[] = [];
+    const pool = open(20);
+    const shares = new SqlShares<string>(pool, { ...SHARES, perKey: 1, onError: (code) => codes.push(code) });
     const asked = shares.of('large');
     for (let n = 0; n < 3; n++) {
       await assert.rejects(
@@ -82,7 +88,12 @@ describe('connections that are shared', () => {
       /changed my mind/,
     );
     assert.equal((await asked`select 1`).length, 1);
-    await shares.end();
+    assert.deepEqual(
+      codes,
+      ['57014', '57014', '57014'],
+      'what Postgres has refused is told, and nothing else',
+    );
+    await pool.end();
   });
 });
 
@@ -99,5 +110,48 @@ test('connections that callers and senders wait for are opened before they come'
       ['fleet reads', 6],
     ],
   );
+  assert.deepEqual(
+    all.use().filter(({ idle }) => idle > 0),
+    [
+      { task: 'ingest', max: 6, used: 0, idle: 6, waiting: 0 },
+      { task: 'reads', max: 6, used: 0, idle: 6, waiting: 0 },
+    ],
+  );
   await all.end();
 });
+
+test('connections tell how they are used, what waits, and which errors there were', async () => {
+  const codes: string[] = [];
+  const all = openConnections(url, new ServerKnowledge(), (code) => codes.push(code));
+  const unlock = await lockThings();
+  const stuck = [
+    ...Array.from({ length: 4 }, () => all.reads.of(7)`select 1 from thing`),
+    ...Array.from({ length: 5 }, () => all.access`select 1 from thing`),
+  ];
+  const waiting = Promise.all(stuck);
+  await waitFor(async () => (await blocked()) === 5);
+  const used = new Map(all.use().map(({ task, used, waiting }) => [task, [used, waiting]]));
+  assert.deepEqual(used.get('reads'), [2, 2]);
+  assert.deepEqual(used.get('access'), [3, 2]);
+  assert.deepEqual(used.get('writes'), [0, 0]);
+  await unlock();
+  await waiting;
+  await assert.rejects(async () => all.service`select 1 / 0`);
+  await assert.rejects(all.writes.of(7).begin(async (tx) => tx`select nothing`));
+  assert.deepEqual(codes, ['22012', '42703']);
+  await all.end();
+  const nowhere = openConnections('postgres://x@127.0.0.1:1/x', new ServerKnowledge(), (code) =>
+    codes.push(code),
+  );
+  await assert.rejects(async () => nowhere.service`select 1`);
+  assert.deepEqual(codes.slice(2), ['unreachable']);
+  await nowhere.end();
+});
+
+/** Sessions of the service that wait for a lock. */
+async function blocked(): Promise<number> {
+  const waiting = await sql`
+    select 1 from pg_stat_activity where application_name like 'fleet %' and wait_event_type = 'Lock'
+      and datname = current_database()`;
+  return waiting.length;
+}
