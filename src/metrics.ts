@@ -97,6 +97,10 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Webhook attempts by outcome; fenced ones ended after another pod had taken over.',
     'outcome',
   );
+  // A rate does not count the first of a series, and a comparison passes over one that is not there.
+  for (const outcome of ['accepted', 'rejected', 'unknown_device']) fixes.inc({ outcome }, 0);
+  for (const event of ['back', 'lost']) redis.inc({ event }, 0);
+  attempts.inc({ outcome: 'fenced' }, 0);
   const attemptDurations = new Histogram({
     name: 'fleet_webhook_attempt_duration_seconds',
     help: 'Duration of webhook attempts, from DNS to the last byte.',

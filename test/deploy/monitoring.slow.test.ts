@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { guideBlocks, guidePages, PROJECT } from '../guide/guide.ts';
+import { findProgram } from '../guide/programs.ts';
+import { paste } from '../guide/shell.ts';
+import { ownerPod } from '../support/ownerPod.ts';
+import { request } from '../support/pod.ts';
+import { findFreePort } from '../support/ports.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// What an operator copies from deploy/: the rules, the dashboard, and the commands of the runbook.
+
+const run = promisify(execFile);
+const RULES = join(PROJECT, 'deploy', 'prometheus');
+const DASHBOARD = join(PROJECT, 'deploy', 'grafana', 'fleet.json');
+const skip = (...names: string[]): string | false => {
+  const missing = names.filter((name) => findProgram(name) === null);
+  return missing.length > 0 && `there is no ${missing.join(', ')} on this machine`;
+};
+
+const VAN = '350000000000001';
+const owner = ownerPod({ devices: [{ imei: VAN }] }, async ({ pod, key }) => {
+  await pod.points([{ imei: VAN, recorded_at: Date.now(), latitude: 41.9, longitude: 12.5 }]);
+  await pod.get('/api/v3/devices', key);
+});
+const { pod } = owner;
+const address = (url: string): string => new URL(url).host;
+const metrics = async (): Promise<string> => (await request(`${pod.ingest}/metrics`)).text;
+
+const alerts = async (): Promise<string[]> =>
+  [...(await readFile(join(RULES, 'alerts.yml'), 'utf8')).matchAll(/- alert: (\w+)/g)].map(
+    ([, name]) => name as string,
+  );
+
+describe('the alerts', () => {
+  test('are rules that Prometheus takes, and fire and rest as they say', {
+    skip: skip('promtool'),
+  }, async () => {
+    const promtool = findProgram('promtool') as string;
+    await run(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yml'], { cwd: RULES });
+    await run(promtool, ['test', 'rules', 'alerts.test.yml'], { cwd: RULES });
+  });
+
+  test('have a test each, and a section of the runbook with their name', async () => {
+    const names = await alerts();
+    assert.ok(names.length > 0);
+    const tests = await readFile(join(RULES, 'alerts.test.yml'), 'utf8');
+    const tested = new Set([...tests.matchAll(/alertname: (\w+)$/gm)].map(([, name]) => name));
+    assert.deepEqual([...tested].toSorted(), names.toSorted());
+    const runbook = guidePages.find(({ path }) => path === 'docs/runbook.md')?.text ?? '';
+    const sections = [...runbook.matchAll(/^## (Fleet\w+)$/gm)].map(([, name]) => name);
+    assert.deepEqual(sections, names);
+    const rules = await readFile(join(RULES, 'alerts.yml'), 'utf8');
+    for (const name of names)
+      assert.ok(rules.includes(`runbook: docs/runbook.md#${name.toLowerCase()}\n`), name);
+  });
+});
+
+test('the rules and the dashboard ask for metrics that a pod tells', async () => {
+  const told = new Set([...(await metrics()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+  for (const file of [join(RULES, 'alerts.yml'), DASHBOARD]) {
+    const asked = (await readFile(file, 'utf8')).matchAll(/\b(?:fleet|process|nodejs)_[a-z0-9_]+/g);
+    for (const [name] of asked) assert.ok(told.has(name.replace(/_(?:bucket|count|sum)$/, '')), name);
+  }
+});
+
+test('the metrics are named and written as promtool wants them', { skip: skip('promtool') }, async () => {
+  const child = spawn(findProgram('promtool') as string, ['check', 'metrics'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (said += data));
+  child.stdin.end(await metrics());
+  const [code] = await once(child, 'close');
+  assert.deepEqual([code, said], [0, '']);
+});
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+test('Prometheus scrapes a pod, takes every query of the dashboard, and tells that a pod is down', {
+  skip: skip('prometheus'),
+}, async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-prometheus-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await cp(join(RULES, 'alerts.yml'), join(folder, 'alerts.yml'));
+  // Two minutes are long for a test.
+  const rules = await readFile(join(folder, 'alerts.yml'), 'utf8');
+  await writeFile(join(folder, 'alerts.yml'), rules.replace('for: 2m', 'for: 1s'));
+  const gone = await findFreePort();
+  const targets = JSON.stringify([address(pod.ingest), `127.0.0.1:${gone}`]);
+  await writeFile(
+    join(folder, 'prometheus.yml'),
+    `global: { scrape_interval: 1s, evaluation_interval: 1s }
+rule_files: [alerts.yml]
+scrape_configs:
+  - job_name: fleet
+    static_configs: [{ targets: ${targets} }]
+`,
+  );
+  const port = await findFreePort();
+  const server = spawn(
+    findProgram('prometheus') as string,
+    [
+      '--config.file=prometheus.yml',
+      `--web.listen-address=127.0.0.1:${port}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+    ],
+    { cwd: folder, stdio: 'ignore' },
+  );
+  const ended = once(server, 'close');
+  t.after(async () => {
+    server.kill();
+    await ended;
+  });
+  const ask = async (path: string) => {
+    const reply = await request(`http://127.0.0.1:${port}/api/v1${path}`).catch(() => null);
+    return reply?.body?.status === 'success' ? reply.body.data : null;
+  };
+  const query = (text: string) => ask(`/query?query=${encodeURIComponent(text)}`);
+  await waitFor(async () => (await query('fleet_memory_devices{job="fleet"}'))?.result.length === 1);
+  const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as { panels: readonly Panel[] };
+  const asked = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
+  assert.ok(asked.length > 25);
+  for (const { title, expr } of asked) {
+    const text = expr
+      .replaceAll('$job', 'fleet')
+      .replaceAll('$instance', '.*')
+      .replaceAll('$__rate_interval', '5m');
+    assert.notEqual(await query(text), null, `${title}: ${text}`);
+  }
+  const firing = async (): Promise<string[]> =>
+    ((await ask('/alerts'))?.alerts ?? [])
+      .filter(({ state }: { state: string }) => state === 'firing')
+      .map(
+        ({ labels }: { labels: Record<string, string> }) => `${labels['alertname']} ${labels['instance']}`,
+      );
+  await waitFor(async () => (await firing()).includes(`FleetPodDown 127.0.0.1:${gone}`));
+  assert.deepEqual(await firing(), [`FleetPodDown 127.0.0.1:${gone}`], 'and of the pod that runs, nothing');
+});
+
+test('the commands of the runbook work', { skip: skip('bash', 'curl', 'psql', 'npm') }, async (t) => {
+  const commands = guideBlocks.filter(({ page, name }) => page === 'docs/runbook.md' && name === 'runbook');
+  assert.ok(commands.length >= 8);
+  const env = { API: address(pod.api), POD: address(pod.ingest), DATABASE_URL: owner.url };
+  for (const { text, line } of commands) {
+    const shell = paste(t, text, PROJECT, env);
+    assert.equal(await shell.ended, 0, `line ${line}:\n${shell.lines.join('\n')}`);
+    assert.ok(shell.lines.length > 0, `line ${line} says nothing`);
+  }
+});
