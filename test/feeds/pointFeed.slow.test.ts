@@ -7,6 +7,7 @@ import { AppliedTransactions } from '../../src/changelog/appliedTransactions.mem
 import { Cursors } from '../../src/feeds/cursors.ts';
 import { FEED_POINTS_MAX } from '../../src/feeds/pointFeedCall.ts';
 import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
+import { callBeside } from '../support/beside.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { type PodAddress, startPod } from '../support/pod.ts';
@@ -245,6 +246,40 @@ describe(`the feed of points (seed ${SEED})`, () => {
     assert.ok(calls >= 2, `${calls} calls`);
     await follower.follow(pod);
     await assertAll(follower, before);
+  });
+
+  test('holds up nobody else: others follow their own points as they send them', async () => {
+    const { next: heavy } = await call(pod, key, '');
+    const firstMs = (newest.get(FULL) ?? BEGIN_MS) + 1_000;
+    const count = FEED_POINTS_MAX / 2;
+    await owner.sql`
+      insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites,
+        received_at, late)
+      select (select id from device where imei = ${FULL}), ${new Date(firstMs)}::timestamptz + make_interval(secs => n),
+        41, 12, 0, 0, 0, 9, date_trunc('milliseconds', now()), false
+      from generate_series(0, ${count - 1}) n`;
+    newest.set(FULL, firstMs + count * 1_000);
+    await pod.points([...IMEIS.map(nextPoint), nextPoint(FULL)]);
+    let { next: cursor } = await call(pod, otherKey, '');
+    let sent = 0;
+    await callBeside({
+      attackers: 2,
+      attack: async () => {
+        const { status, text } = await call(pod, key, heavy ?? '');
+        assert.deepEqual([status, text.split('\n').length - 2], [200, count + IMEIS.length + 1]);
+      },
+      rounds: 20,
+      victim: async () => {
+        await pod.points([nextPoint(FOREIGN)]);
+        const { status, text, next } = await call(pod, otherKey, cursor ?? '');
+        assert.equal(status, 200);
+        sent += text.split('\n').length - 2;
+        cursor = next;
+        assert.equal((await pod.get('/api/v3/devices/nearest?lat=41&lng=12', otherKey)).status, 200);
+      },
+    });
+    sent += (await call(pod, otherKey, cursor ?? '')).text.split('\n').length - 2;
+    assert.equal(sent, 20);
   });
 
   test('is CSV with the cursor in the trailer', async () => {

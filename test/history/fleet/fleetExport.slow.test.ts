@@ -9,6 +9,7 @@ import { SCOPES } from '../../../src/access/scopes.ts';
 import { DAY_MS, HOUR_MS, weekStartMs } from '../../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../../src/postgres/partitions.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
+import { callBeside } from '../../support/beside.ts';
 import { packPoints } from '../../support/history/packPoints.ts';
 import { manualClock } from '../../support/manualClock.ts';
 import { OWNER, ownerPod } from '../../support/ownerPod.ts';
@@ -326,6 +327,24 @@ describe(`GET /api/v3/history/export (seed ${SEED})`, () => {
     const both = [await begin(heavy, owner.key), await begin(heavy, owner.key)];
     for (const response of both) response.destroy();
     await waitFor(async () => (await read(`?devices=${LONG[0]}`)).status === 200);
+  });
+
+  test('holds up nobody else: others read their own files, pages and positions', async () => {
+    const heavy = `?from=${iso(NOW_MS - 20 * DAY_MS)}&to=${iso(NOW_MS)}&devices=${HEAVY}`;
+    await callBeside({
+      attackers: 2,
+      attack: async () => {
+        const { status, text } = await read(heavy);
+        assert.deepEqual([status, text.split('\n').length - 1], [200, HEAVY_POINTS]);
+      },
+      rounds: 20,
+      victim: async () => {
+        assert.deepEqual(imeisOf((await read(`?${PAST}`, otherKey)).text), [FOREIGN]);
+        const page = await owner.pod.get(`/api/v3/devices/${FOREIGN}/history`, otherKey);
+        assert.equal(page.body.data.length, 1);
+        assert.equal((await owner.pod.get('/api/v3/devices/nearest?lat=41&lng=12', otherKey)).status, 200);
+      },
+    });
   });
 
   test('ends a device that leaves what its reader sees, and goes on with the others', async () => {

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { DAY_MS, weekStartMs } from '../../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../../src/postgres/partitions.ts';
+import { callBeside } from '../../support/beside.ts';
 import { manualClock } from '../../support/manualClock.ts';
 import { OWNER, ownerPod } from '../../support/ownerPod.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -80,14 +81,18 @@ describe('summaries of a fleet that are not read at once', () => {
   });
 
   test('hold up nobody else: others read their own summaries, and where their vehicles are', async () => {
-    const large = [begin(), begin()].map(async (response) => text(await response));
-    for (let n = 0; n < 20; n++) {
-      const own = await read(otherKey);
-      assert.equal(own.body.data.length, DAYS);
-      assert.equal((await owner.pod.get('/api/v3/devices/nearest?lat=41&lng=12', otherKey)).status, 200);
-    }
-    const [first, second] = await Promise.all(large);
-    assert.equal(first, second);
+    await callBeside({
+      attackers: 2,
+      attack: async () => {
+        const { status, text } = await read(owner.key, '&format=ndjson');
+        assert.deepEqual([status, text.split('\n').length - 1], [200, DAYS * DEVICES]);
+      },
+      rounds: 20,
+      victim: async () => {
+        assert.equal((await read(otherKey)).body.data.length, DAYS);
+        assert.equal((await owner.pod.get('/api/v3/devices/nearest?lat=41&lng=12', otherKey)).status, 200);
+      },
+    });
   });
 
   test('leave out a device that leaves what their reader sees meanwhile', async () => {
