@@ -6,7 +6,8 @@ import { before, describe, test } from 'node:test';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Cursors } from '../../src/feeds/cursors.ts';
 import { FEED_POINTS_MAX } from '../../src/feeds/pointFeedCall.ts';
-import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
+import { DAY_MS, HOUR_MS, weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import { callBeside } from '../support/beside.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
@@ -252,6 +253,7 @@ describe(`the feed of points (seed ${SEED})`, () => {
     const { next: heavy } = await call(pod, key, '');
     const firstMs = (newest.get(FULL) ?? BEGIN_MS) + 1_000;
     const count = FEED_POINTS_MAX / 2;
+    await ensureWeeks(owner.sql, POSITIONS, [weekStartMs(firstMs), weekStartMs(firstMs + count * 1_000)]);
     await owner.sql`
       insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites,
         received_at, late)
