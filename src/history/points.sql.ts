@@ -199,9 +199,12 @@ export function positionColumns([first, ...others]: readonly ColumnName[]): {
 const EMPTY_GROWTH = 8;
 /** Ranges of one statement. */
 const RANGES_AT_A_TIME = 128;
+/** Where a statement has come to the end of its ranges, the next one has this many times as many. */
+const WIDENING = 4;
 
 /**
  * Reads ranges to their ends, one statement after the other: many ranges together, and a single or the last one week by week.
+ * A statement that is full after a few ranges still looks for the rows of all others, so the next one has not many more.
  * While the caller works with the result of one statement, the next is under way. `read` calls `selectPoints`.
  */
 export async function* readInOrder<Range extends PointRange, Read extends PointsRead>(
@@ -211,8 +214,9 @@ export async function* readInOrder<Range extends PointRange, Read extends Points
   let first = 0;
   let fromMs = ranges[0]?.fromMs ?? 0;
   let weeks = 1;
+  let width = RANGES_AT_A_TIME;
   const readNext = (): Promise<Read> | null => {
-    const [range, ...others] = ranges.slice(first, first + RANGES_AT_A_TIME);
+    const [range, ...others] = ranges.slice(first, first + width);
     if (range === undefined) return null;
     const weekEndMs = weekStartMs(fromMs) + weeks * WEEK_MS - 1;
     const toMs = others.length === 0 ? Math.min(range.toMs, weekEndMs) : range.toMs;
@@ -227,6 +231,8 @@ export async function* readInOrder<Range extends PointRange, Read extends Points
       const result: Read = await reading;
       const { found, until } = result;
       const before = first;
+      const isFull = until.n + 1 < Math.min(width, ranges.length - first);
+      width = Math.min(isFull ? until.n + 2 : WIDENING * width, RANGES_AT_A_TIME);
       first += until.n;
       const isDone = until.ms >= (ranges[first] as PointRange).toMs;
       if (isDone) first++;

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { insertDevices } from '../../../src/devices/devices.sql.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { emptyColumns } from '../../../src/history/codec/pointColumns.ts';
 import type { DeviceChoice } from '../../../src/history/fleet/chosenDevices.ts';
 import { type FleetPointPorts, fleetPoints } from '../../../src/history/fleet/fleetPoints.ts';
+import type { PointRange } from '../../../src/history/packedPoints.sql.ts';
+import { type PointsRead, readInOrder, type StoredPoints } from '../../../src/history/points.sql.ts';
 import { weekStartMs } from '../../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
@@ -94,4 +97,33 @@ test('a device that memory still has and Postgres has not is left out', async ()
     Array.from({ length: ONE - 1 }, (_, n) => imeiOf(n + 2)),
   );
   await sql`update device set world_id = ${worldId} where id = any(${ids.slice(0, 2)}::bigint[])`;
+});
+
+/** Reads so many devices, of whose statements each comes to the end of `full` ranges at most; returns how many each asked for. */
+async function widths(devices: number, full: number): Promise<number[]> {
+  const widths: number[] = [];
+  const seen: number[] = [];
+  const ranges = Array.from({ length: devices }, (_, n) => ({ deviceId: n, fromMs: 0, toMs: 9 }));
+  const read = async (part: readonly PointRange[]): Promise<PointsRead> => {
+    widths.push(part.length);
+    seen.push(...part.slice(0, full).map(({ deviceId }) => deviceId));
+    const found = part.slice(0, full).map((_, n) => storedPoints(n));
+    return { found, until: { n: found.length - 1, ms: 9 } };
+  };
+  for await (const { found } of readInOrder(ranges, read)) assert.ok(found.length > 0);
+  assert.deepEqual(
+    seen,
+    ranges.map(({ deviceId }) => deviceId),
+  );
+  return widths;
+}
+
+function storedPoints(n: number): StoredPoints {
+  return { n, fromMs: 0, toMs: 9, rows: { ...emptyColumns(1), count: 1 }, packed: [], columns: [] };
+}
+
+test('a statement asks for few more ranges than the one before could read', async () => {
+  assert.deepEqual(await widths(5, 1), [5, 2, 2, 2, 1]);
+  assert.deepEqual((await widths(300, 2)).slice(0, 3), [128, 3, 3]);
+  assert.deepEqual(await widths(600, 200), [128, 128, 128, 128, 88]);
 });
