@@ -45,6 +45,7 @@ import { Streams } from './feeds/streams/streams.ts';
 import { newRunningExports } from './history/exportFile.ts';
 import { fleetExportRoute } from './history/fleet/fleetExport.routes.ts';
 import { FLEET_SUMMARY_SCHEMAS, fleetSummaryRoute } from './history/fleet/fleetSummary.routes.ts';
+import { FleetSums } from './history/fleet/fleetSums.ts';
 import { HISTORY_SCHEMAS, historyRoute } from './history/history.routes.ts';
 import { historyExportRoute } from './history/historyExport.routes.ts';
 import { historySummaryRoute } from './history/historySummary.routes.ts';
@@ -91,6 +92,8 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   teardown.add(() => planner.close());
   const overlaps = new Overlaps();
   teardown.add(() => overlaps.close());
+  const sums = new FleetSums();
+  teardown.add(() => sums.close());
   const bulkCalls = new BulkCalls(ports.turns);
   const atOnce = new AtOnce(ports.turns);
   const exports = newRunningExports();
@@ -113,7 +116,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     historyExportRoute({ ...ports, exports }),
     fleetExportRoute({ ...ports, exports }),
     historySummaryRoute(ports),
-    fleetSummaryRoute(ports),
+    fleetSummaryRoute({ ...ports, sums }),
     presenceRoute(ports),
     commandsRoute(ports),
     eventsRoute(ports),

@@ -40,7 +40,6 @@ import {
   TIME_ZONE,
 } from '../summary/summaryView.ts';
 import { CHOICE_ERRORS, CHOICE_PARAMETERS, type DeviceChoice, readDeviceChoice } from './chosenDevices.ts';
-import type { FleetPointPorts } from './fleetPoints.ts';
 import {
   FLEET_SUMMARY_FORMATS,
   FLEET_SUMMARY_TYPES,
@@ -49,7 +48,7 @@ import {
   fleetSummaryEncoder,
 } from './fleetSummaryText.ts';
 import { FLEET_WINDOW_ERRORS, FLEET_WINDOW_PARAMETERS, readFleetWindow } from './fleetWindow.ts';
-import { type DeviceSummary, summarizeFleet } from './summarizeFleet.ts';
+import { type DeviceSummary, type FleetSummaryPorts, summarizeFleet } from './summarizeFleet.ts';
 
 const FLEET_SUMMARY_BY = choiceParameter(
   'by',
@@ -60,7 +59,7 @@ const FLEET_SUMMARY_BY = choiceParameter(
 const FORMAT = choiceParameter('format', FLEET_SUMMARY_FORMATS, 'The kind of file.', 'json');
 
 /** What each device of a fleet did in a time, as a file that is made while it is read. */
-export function fleetSummaryRoute(ports: FleetPointPorts): Route {
+export function fleetSummaryRoute(ports: FleetSummaryPorts): Route {
   const running = newRunningExports();
   return {
     method: 'GET',
@@ -72,7 +71,7 @@ export function fleetSummaryRoute(ports: FleetPointPorts): Route {
   };
 }
 
-function fleetSummary(ports: FleetPointPorts, running: RunningExports, call: Call): Answer {
+function fleetSummary(ports: FleetSummaryPorts, running: RunningExports, call: Call): Answer {
   const { caller, query, nowMs } = call;
   const { accountId } = caller;
   const by = readChoice(query, FLEET_SUMMARY_BY) ?? 'total';

@@ -1,22 +1,19 @@
 import type { Device } from '../../devices/device.ts';
-import { inTurns, type Steps } from '../../lib/workTurns.ts';
+import { DAY_MS } from '../../lib/time.ts';
+import { inTurns } from '../../lib/workTurns.ts';
 import type { PointRange } from '../packedPoints.sql.ts';
-import {
-  MANY_RANGES,
-  MOTION,
-  mergedPoints,
-  type PointsRead,
-  readInOrder,
-  selectPoints,
-} from '../points.sql.ts';
+import { MANY_RANGES, MOTION, readInOrder, selectPoints } from '../points.sql.ts';
 import type { HistoryReader } from '../readHistoryCall.ts';
 import type { Period } from '../summary/calendarLedger.ts';
-import { Summary, type SummaryRequest } from '../summary/summary.ts';
 import { chosenDevices, type DeviceChoice } from './chosenDevices.ts';
+import { DeviceSums, type FleetSummaryRequest } from './deviceSums.ts';
 import type { FleetPointPorts } from './fleetPoints.ts';
+import type { FleetSums, SumsOfCall } from './fleetSums.ts';
 
 /** Devices that are looked up in memory at a time. */
 const DEVICES_AT_A_TIME = 1_024;
+/** Days of devices that are added up without the thread, which takes longer to start than they take. */
+const FEW_DAYS = 100;
 
 /** A device, and what it did. */
 export interface DeviceSummary {
@@ -24,10 +21,8 @@ export interface DeviceSummary {
   readonly periods: readonly Period[];
 }
 
-/** With both ends of the window. */
-interface FleetSummaryRequest extends SummaryRequest {
-  readonly fromMs: number;
-  readonly toMs: number;
+export interface FleetSummaryPorts extends FleetPointPorts {
+  readonly sums: FleetSums;
 }
 
 /**
@@ -37,61 +32,45 @@ interface FleetSummaryRequest extends SummaryRequest {
  * some devices. Rejects with DamagedPoints.
  */
 export async function* summarizeFleet(
-  { fleet, reads, turns }: FleetPointPorts,
+  ports: FleetSummaryPorts,
   { accountId, worldIds }: HistoryReader,
   choice: DeviceChoice,
   request: FleetSummaryRequest,
 ): AsyncGenerator<readonly DeviceSummary[], void, undefined> {
+  const { fleet, reads, turns } = ports;
   const { fromMs, toMs } = request;
   const sql = reads(accountId);
   const read = (ranges: readonly PointRange[]) => selectPoints(sql, worldIds, ranges, MOTION, MANY_RANGES);
-  for (let { afterImei } = choice; ; ) {
-    const chosen = chosenDevices(fleet, worldIds, choice, afterImei, DEVICES_AT_A_TIME);
-    const devices = await inTurns(turns, accountId, chosen);
-    const sums = new DeviceSums(devices, request);
-    const ranges = devices.map(({ id }) => ({ deviceId: id, fromMs, toMs }));
-    for await (const points of readInOrder(ranges, read)) yield await turns.run(accountId, sums.add(points));
-    const last = devices.at(-1);
-    if (last === undefined || devices.length < DEVICES_AT_A_TIME) return;
-    afterImei = last.imei;
+  let sums: SumsOfCall | null = null;
+  let before = 0;
+  try {
+    for (let { afterImei } = choice; ; ) {
+      const chosen = chosenDevices(fleet, worldIds, choice, afterImei, DEVICES_AT_A_TIME);
+      const devices = await inTurns(turns, accountId, chosen);
+      const ranges = devices.map(({ id }) => ({ deviceId: id, fromMs, toMs }));
+      const days = (devices.length * (toMs - fromMs)) / DAY_MS;
+      const isShort = days < FEW_DAYS && devices.length < DEVICES_AT_A_TIME;
+      sums ??= isShort ? inTurnsOf(ports, accountId, request) : ports.sums.begin(accountId, request);
+      for await (const points of readInOrder(ranges, read)) {
+        const ended = await sums.add(points);
+        yield ended.map(({ n, periods }) => ({ device: devices[n - before] as Device, periods }));
+      }
+      before += devices.length;
+      const last = devices.at(-1);
+      if (last === undefined || devices.length < DEVICES_AT_A_TIME) return;
+      afterImei = last.imei;
+    }
+  } finally {
+    sums?.end();
   }
 }
 
-/** Adds up the points of devices, statement after statement. */
-class DeviceSums {
-  readonly #devices: readonly Device[];
-  readonly #request: FleetSummaryRequest;
-  /** The device that is being added up. */
-  #n = 0;
-  /** null: the device has left what the reader sees. */
-  #summary: Summary | null;
-
-  constructor(devices: readonly Device[], request: FleetSummaryRequest) {
-    this.#devices = devices;
-    this.#request = request;
-    this.#summary = new Summary(request);
-  }
-
-  /** Returns the devices whose points have ended. A step unpacks one row, or adds up some points. Throws DamagedPoints. */
-  *add({ found, until }: PointsRead): Steps<DeviceSummary[]> {
-    const ended: DeviceSummary[] = [];
-    const isLastWhole = until.ms >= this.#request.toMs;
-    for (const [at, stored] of found.entries()) {
-      if (stored === null) this.#summary = null;
-      else if (this.#summary !== null) {
-        for (const points of mergedPoints(stored)) {
-          yield* this.#summary.take(points);
-          yield;
-        }
-      }
-      if (at < found.length - 1 || isLastWhole) this.#end(ended);
-    }
-    return ended;
-  }
-
-  #end(ended: DeviceSummary[]): void {
-    const device = this.#devices[this.#n++] as Device;
-    if (this.#summary !== null) ended.push({ device, periods: this.#summary.finish() });
-    this.#summary = new Summary(this.#request);
-  }
+/** Adds up in turns with all other work of the service. */
+function inTurnsOf(
+  { turns }: FleetSummaryPorts,
+  accountId: number,
+  request: FleetSummaryRequest,
+): SumsOfCall {
+  const sums = new DeviceSums(request);
+  return { add: (part) => turns.run(accountId, sums.add(part)), end: () => undefined };
 }

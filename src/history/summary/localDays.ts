@@ -40,6 +40,11 @@ export class LocalDays {
     }
   }
 
+  /** The name of the zone, of which `of` makes the same days. */
+  get timeZone(): string {
+    return this.#format.resolvedOptions().timeZone;
+  }
+
   /** The day of an instant. It begins with the first instant that has its date, at midnight or after it. */
   dayOf(ms: number): Day {
     const kept = this.#kept.find(({ fromMs, toMs }) => ms >= fromMs && ms < toMs);
