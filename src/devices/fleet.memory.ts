@@ -14,6 +14,7 @@ import {
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
 import { FleetReload } from './fleetReload.memory.ts';
 import { LivingFleet } from './living/livingFleet.memory.ts';
+import { nearestOfWorlds } from './nearestOfWorlds.memory.ts';
 import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { type PackedStays, stayCount } from './stays/packedStays.ts';
@@ -23,7 +24,6 @@ import {
   FIRST_VERSION,
   LongSearch,
   mergeChanges,
-  nearestOf,
   type Removal,
   type ShownDevice,
   shownDevice,
@@ -330,22 +330,7 @@ export class Fleet {
     limit: number,
     maxM: number,
   ): NearDevice[] | null {
-    let found: NearDevice[] = [];
-    for (const worldId of worldIds) {
-      const world = this.#worlds.get(worldId);
-      if (world === undefined || world.positions.size === 0) continue;
-      // The last distance found in the first world bounds the search in the second.
-      const last = found[limit - 1];
-      const reachM = last === undefined ? maxM : Math.min(maxM, last.distanceM);
-      const hits = world.positions.near(lat, lng, limit, reachM);
-      if (hits === null) return null;
-      const near = hits.map(({ slot, distanceM }) => ({
-        device: new Device(this.#columns, slot),
-        distanceM,
-      }));
-      found = found.length === 0 ? near : nearestOf(found, near, limit);
-    }
-    return found;
+    return nearestOfWorlds(this.#columns, this.#worlds, worldIds, lat, lng, limit, maxM, null);
   }
 
   /**

@@ -238,13 +238,6 @@ export class LongSearch implements RowSearch {
   }
 }
 
-/** Merges two sorted lists. At equal distances the lower IMEI comes first, so that equal queries have equal results. */
-export function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
-  return [...a, ...b]
-    .sort((x, y) => x.distanceM - y.distanceM || (x.device.imei < y.device.imei ? -1 : 1))
-    .slice(0, limit);
-}
-
 /** How many devices that left a world are remembered for its readers, at most. */
 const REMOVALS_MAX = 100_000;
 /** Removals that are compared before other work has its turn. */

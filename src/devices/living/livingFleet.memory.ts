@@ -3,9 +3,10 @@ import type { Steps } from '../../lib/workTurns.ts';
 import { Device, type NearDevice, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import type { Region } from '../index/regionWalk.ts';
+import { nearestOfWorlds } from '../nearestOfWorlds.memory.ts';
 import type { TileContent } from '../tiles/deviceTile.ts';
 import { countedTile, TileSearch, tileRegion } from '../tiles/tileSearch.memory.ts';
-import { LongSearch, nearestOf, type World } from '../world.memory.ts';
+import { LongSearch, type World } from '../world.memory.ts';
 import type { DeviceFilter } from './deviceFilter.ts';
 import { RegionCount, RegionPage, type RegionSearch, type StatusCounts } from './regionSearch.memory.ts';
 import { RowFilter } from './rowFilter.memory.ts';
@@ -74,20 +75,8 @@ export class LivingFleet {
     filter: DeviceFilter,
     nowMs: number,
   ): NearDevice[] | null {
-    const rows = new RowFilter(this.#columns, filter, nowMs);
-    let found: NearDevice[] = [];
-    for (const world of this.#worldsOf(worldIds)) {
-      // The last distance found in the first world bounds the search in the second.
-      const reachM = Math.min(maxM, found[limit - 1]?.distanceM ?? maxM);
-      const hits = world.subsets.near(accountId, rows, lat, lng, limit, reachM);
-      if (hits === null) return null;
-      const near = hits.map(({ slot, distanceM }) => ({
-        device: new Device(this.#columns, slot),
-        distanceM,
-      }));
-      found = found.length === 0 ? near : nearestOf(found, near, limit);
-    }
-    return found;
+    const passing = { rows: new RowFilter(this.#columns, filter, nowMs), accountId };
+    return nearestOfWorlds(this.#columns, this.#worlds, worldIds, lat, lng, limit, maxM, passing);
   }
 
   /** What `near` would return at the moment of the first step, whatever happens between steps. Looks at all devices. */
