@@ -26,8 +26,16 @@ export interface Region {
    * `in`: every position within `radiusM` is inside. `out`: none is. `cut`: not known; allowed whenever finding out would take
    * long.
    */
-  sideOf(lat: number, lng: number, radiusM: number): 'in' | 'out' | 'cut';
+  sideOf(lat: number, lng: number, radiusM: number): Side;
+  /**
+   * The same of the positions in a cuboid, by its centre and half of its sides, in earth-centred metres: for regions where
+   * that is found out with a few multiplications. Then positions need not be read whose rounded ones are not near the
+   * boundary.
+   */
+  sideOfCuboid?(x: number, y: number, z: number, halfX: number, halfY: number, halfZ: number): Side;
 }
+
+export type Side = 'in' | 'out' | 'cut';
 
 /**
  * Visits the slots whose positions are in a region, in steps, between which the trie may change. A slot that does not
@@ -117,22 +125,32 @@ function findAgain(trie: Trie, stack: Float64Array, top: number, cell: WalkCell)
 const MEASURED_DEPTH = 11;
 const POLAR_RATIO = POLAR_RADIUS_M / EQUATORIAL_RADIUS_M;
 
-/** Of larger cells nothing is known. No position of a measured one is farther from the projection of its centre than this. */
-function sideOfCell(region: Region, { depth, x, y, z }: WalkCell): 'in' | 'out' | 'cut' {
-  if (depth < MEASURED_DEPTH) return 'cut';
+function sideOfCell(region: Region, { depth, x, y, z }: WalkCell): Side {
   const turn = depth % 3;
   const halfX = HALVES[depth + (turn === 0 ? 0 : turn === 1 ? 2 : 1)]!;
   const halfY = HALVES[depth + (turn === 0 ? 1 : turn === 1 ? 0 : 2)]!;
   const halfZ = HALVES[depth + (turn === 0 ? 2 : turn === 1 ? 1 : 0)]!;
   const cx = x + halfX - LATTICE_CENTRE;
   const cy = y + halfY - LATTICE_CENTRE;
-  const cz = (z + halfZ - LATTICE_CENTRE) / POLAR_RATIO;
-  const lat = Math.atan2(cz, Math.sqrt(cx * cx + cy * cy) * POLAR_RATIO) / RADIANS_PER_DEGREE;
+  const cz = z + halfZ - LATTICE_CENTRE;
+  if (region.sideOfCuboid !== undefined)
+    return region.sideOfCuboid(
+      METRES * cx,
+      METRES * cy,
+      METRES * cz,
+      METRES * halfX + LATTICE_MARGIN_M,
+      METRES * halfY + LATTICE_MARGIN_M,
+      METRES * halfZ + LATTICE_MARGIN_M,
+    );
+  // Of larger cells nothing is known. No position of a measured one is farther from the projection of its centre than this.
+  if (depth < MEASURED_DEPTH) return 'cut';
+  const lat = Math.atan2(cz / POLAR_RATIO, Math.sqrt(cx * cx + cy * cy) * POLAR_RATIO) / RADIANS_PER_DEGREE;
   const lng = Math.atan2(cy, cx) / RADIANS_PER_DEGREE;
   const radiusM = (1.01 * HALF_DIAGONALS[depth]!) / (POLAR_RATIO * STEPS_PER_M) + LATTICE_MARGIN_M;
   return region.sideOf(lat, lng, radiusM);
 }
 
+const METRES = 1 / STEPS_PER_M;
 /** More than positions are moved by rounding to the lattice. */
 const LATTICE_MARGIN_M = 0.05;
 
@@ -152,8 +170,26 @@ function scanLeaf(
   for (let entry = base + ENTRY_INTS; entry <= last; entry += ENTRY_INTS) {
     if (isLarger && !isInCell(cell, pool[entry]!, pool[entry + 1]!, pool[entry + 2]!)) continue;
     const slot = pool[entry + SLOT]!;
-    if (region === null || region.contains(slots.lat(slot), slots.lng(slot))) visit(slot);
+    if (region !== null) {
+      const side = sideOfPoint(region, pool[entry]!, pool[entry + 1]!, pool[entry + 2]!);
+      if (side === 'out') continue;
+      if (side === 'cut' && !region.contains(slots.lat(slot), slots.lng(slot))) continue;
+    }
+    visit(slot);
   }
+}
+
+/** Of a position by its lattice point, which is in the same line of the processor's cache as its slot. */
+function sideOfPoint(region: Region, x: number, y: number, z: number): Side {
+  if (region.sideOfCuboid === undefined) return 'cut';
+  return region.sideOfCuboid(
+    METRES * (x - LATTICE_CENTRE),
+    METRES * (y - LATTICE_CENTRE),
+    METRES * (z - LATTICE_CENTRE),
+    LATTICE_MARGIN_M,
+    LATTICE_MARGIN_M,
+    LATTICE_MARGIN_M,
+  );
 }
 
 /** Whether the leading bits of each axis that lead to the cell are those of the point. */
