@@ -197,6 +197,7 @@ export class LivingFleet {
           if (!hasPaused || !world.hasChanged(search, row)) search.meet(row);
         });
         while (steps.next().done !== true) {
+          search.settle();
           if (!hasPaused) {
             hasPaused = true;
             for (const each of worlds) each.begin(search);
@@ -204,6 +205,7 @@ export class LivingFleet {
           yield;
         }
       }
+      search.settle();
       return result();
     } finally {
       for (const world of worlds) world.end(search);

@@ -6,6 +6,8 @@ import type { RowFilter } from './rowFilter.memory.ts';
 
 /** Rows that are kept as a list. A bit for each row of a large fleet takes longer to make than a short search. */
 const LISTED_MAX = 4_096;
+/** Rows that are read together: most are in no cache of the processor, which waits for several at a time in a short loop. */
+const BATCH = 256;
 
 /**
  * The devices in a region that pass a filter, as of the moment at which the search begins, each once. It knows which it has
@@ -16,6 +18,8 @@ export abstract class RegionSearch implements RowSearch {
   protected readonly columns: DeviceColumns;
   readonly #region: Region;
   readonly #rows: RowFilter | null;
+  readonly #batch = new Uint32Array(BATCH);
+  #batched = 0;
   /** The rows met so far, while they are few and nothing has changed. */
   #first: number[] = [];
   /** A bit for each row, from then on. */
@@ -27,13 +31,24 @@ export abstract class RegionSearch implements RowSearch {
     this.#rows = rows;
   }
 
-  /** Takes a device that is in the region. */
+  /** Takes a device that is in the region; at the latest when `settle` is called, before anything changes. */
   meet(row: number): void {
-    if (this.#rows?.passes(row) === false) return;
-    if (this.#met !== null) this.#setMet(this.#met, row);
-    else if (this.#first.push(row) === LISTED_MAX) this.#markMet();
-    this.total++;
-    this.take(row);
+    this.#batch[this.#batched++] = row;
+    if (this.#batched === BATCH) this.settle();
+  }
+
+  settle(): void {
+    const batch = this.#batch;
+    const met = this.#batched;
+    this.#batched = 0;
+    let passing = 0;
+    for (let n = 0; n < met; n++) {
+      const row = batch[n]!;
+      if (this.#rows === null || this.#rows.passes(row)) batch[passing++] = row;
+    }
+    for (let n = 0; n < passing; n++) this.#mark(batch[n]!);
+    this.total += passing;
+    this.take(batch, passing);
   }
 
   offerPresent(device: Device): void {
@@ -44,16 +59,24 @@ export abstract class RegionSearch implements RowSearch {
       this.keep(row);
     } else if (this.columns.hasPosition(row)) {
       const isIn = this.#region.contains(this.columns.lat(row), this.columns.lng(row));
-      if (isIn) this.meet(row);
+      if (isIn) {
+        this.meet(row);
+        this.settle();
+      }
       this.keep(row);
     }
   }
 
-  /** A device that counts. */
-  protected abstract take(row: number): void;
+  /** Devices that count: the first `count` of the rows, which are overwritten later. */
+  protected abstract take(rows: Uint32Array, count: number): void;
 
   /** Such a device is about to change. */
   protected abstract keep(row: number): void;
+
+  #mark(row: number): void {
+    if (this.#met !== null) this.#setMet(this.#met, row);
+    else if (this.#first.push(row) === LISTED_MAX) this.#markMet();
+  }
 
   #markMet(): Uint8Array {
     const met = new Uint8Array((this.columns.end >>> 3) + 1);
@@ -68,20 +91,16 @@ export abstract class RegionSearch implements RowSearch {
   }
 }
 
-interface Listed {
-  readonly head: number;
-  readonly tail: number;
-  readonly row: number;
-  /** As it was, once it has changed. */
-  device: Device | null;
-}
-
-/** The first of them behind an IMEI, in the order of IMEIs as text: at most `limit`, and one more if there are more. */
+/** The first of them behind an IMEI, in the order of IMEIs as text: at most `limit`. */
 export class RegionPage extends RegionSearch {
   readonly #limit: number;
+  #behind = 0;
+  readonly #heads = new Float64Array(BATCH);
   readonly #afterHead: number;
   readonly #afterTail: number;
-  readonly #listed: Listed[] = [];
+  readonly #first: FirstImeis;
+  /** Devices that have changed, as they were. */
+  readonly #kept = new Map<number, Device>();
 
   /** `afterImei`: null for the first page. */
   constructor(
@@ -92,43 +111,111 @@ export class RegionPage extends RegionSearch {
   ) {
     super(columns, region, rows);
     this.#limit = limit;
+    this.#first = new FirstImeis(columns, limit);
     this.#afterHead = afterImei === null ? -1 : imeiHead(afterImei);
     this.#afterTail = afterImei === null ? 0 : imeiTail(afterImei);
   }
 
   get hasMore(): boolean {
-    return this.#listed.length > this.#limit;
+    return this.#behind > this.#limit;
   }
 
-  /** To be called when the search is over, before devices change. */
+  /** To be called once when the search is over, before devices change. */
   page(): Device[] {
-    return this.#listed
-      .slice(0, this.#limit)
-      .map(({ row, device }) => device ?? new Device(this.columns, row).taken());
+    return this.#first
+      .takeInOrder()
+      .map((row) => this.#kept.get(row) ?? new Device(this.columns, row).taken());
   }
 
-  protected override take(row: number): void {
-    const head = this.columns.keyHead(row, IMEI);
-    const tail = this.columns.keyTail(row, IMEI);
-    if (!isBehind(head, tail, this.#afterHead, this.#afterTail)) return;
-    const listed = this.#listed;
-    const last = listed[this.#limit];
-    if (last !== undefined && isBehind(head, tail, last.head, last.tail)) return;
-    let low = 0;
-    let high = listed.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const other = listed[middle] as Listed;
-      if (isBehind(head, tail, other.head, other.tail)) low = middle + 1;
-      else high = middle;
+  protected override take(rows: Uint32Array, count: number): void {
+    const heads = this.#heads;
+    for (let n = 0; n < count; n++) heads[n] = this.columns.keyHead(rows[n]!, IMEI);
+    for (let n = 0; n < count; n++) {
+      const [row, head] = [rows[n]!, heads[n]!];
+      if (head < this.#afterHead || (head === this.#afterHead && !this.#isBehind(row))) continue;
+      this.#behind++;
+      this.#first.offer(row, head);
     }
-    listed.splice(low, 0, { head, tail, row, device: null });
-    if (listed.length > this.#limit + 1) listed.pop();
+  }
+
+  #isBehind(row: number): boolean {
+    return this.columns.keyTail(row, IMEI) > this.#afterTail;
   }
 
   protected override keep(row: number): void {
-    const listed = this.#listed.find((each) => each.row === row && each.device === null);
-    if (listed !== undefined) listed.device = new Device(this.columns, row).taken();
+    if (this.#first.has(row)) this.#kept.set(row, new Device(this.columns, row).taken());
+  }
+}
+
+/** The rows with the lowest IMEIs of those that are offered: a heap in arrays, whose first is the last of them. */
+class FirstImeis {
+  readonly #columns: DeviceColumns;
+  readonly #rows: Uint32Array;
+  /** See imeiHead. Few IMEIs have the same, and their rows are compared. */
+  readonly #heads: Float64Array;
+  #size = 0;
+
+  constructor(columns: DeviceColumns, most: number) {
+    this.#columns = columns;
+    this.#rows = new Uint32Array(most);
+    this.#heads = new Float64Array(most);
+  }
+
+  has(row: number): boolean {
+    const at = this.#rows.indexOf(row);
+    return at !== -1 && at < this.#size;
+  }
+
+  offer(row: number, head: number): void {
+    if (this.#size < this.#rows.length) this.#rise(this.#size++, row, head);
+    else if (this.#isBefore(row, head, 0)) this.#sink(row, head);
+  }
+
+  /** Empties it. */
+  takeInOrder(): number[] {
+    const rows: number[] = new Array(this.#size).fill(0);
+    while (this.#size > 0) {
+      const last = --this.#size;
+      rows[last] = this.#rows[0]!;
+      this.#sink(this.#rows[last]!, this.#heads[last]!);
+    }
+    return rows;
+  }
+
+  /** Whether an IMEI comes before the one at a place. */
+  #isBefore(row: number, head: number, at: number): boolean {
+    const other = this.#heads[at]!;
+    return head < other || (head === other && this.#columns.compare(row, this.#rows[at]!) < 0);
+  }
+
+  /** Puts a row in the last place, or above. */
+  #rise(last: number, row: number, head: number): void {
+    let at = last;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      if (this.#isBefore(row, head, above)) break;
+      this.#set(at, this.#rows[above]!, this.#heads[above]!);
+      at = above;
+    }
+    this.#set(at, row, head);
+  }
+
+  /** Puts a row in the first place, or below. */
+  #sink(row: number, head: number): void {
+    let at = 0;
+    for (let below = 1; below < this.#size; below = 2 * at + 1) {
+      const other = below + 1;
+      if (other < this.#size && this.#isBefore(this.#rows[below]!, this.#heads[below]!, other)) below = other;
+      if (!this.#isBefore(row, head, below)) break;
+      this.#set(at, this.#rows[below]!, this.#heads[below]!);
+      at = below;
+    }
+    this.#set(at, row, head);
+  }
+
+  #set(at: number, row: number, head: number): void {
+    this.#rows[at] = row;
+    this.#heads[at] = head;
   }
 }
 
@@ -139,22 +226,25 @@ export type StatusCounts = Record<DeviceStatus, number>;
 export class RegionCount extends RegionSearch {
   readonly counts: StatusCounts = { moving: 0, parked: 0, offline: 0, unknown: 0 };
   readonly #nowMs: number;
+  readonly #recordedAtMs = new Float64Array(BATCH);
+  readonly #speedKmh = new Float64Array(BATCH);
 
   constructor(columns: DeviceColumns, region: Region, rows: RowFilter | null, nowMs: number) {
     super(columns, region, rows);
     this.#nowMs = nowMs;
   }
 
-  protected override take(row: number): void {
+  protected override take(rows: Uint32Array, count: number): void {
     const { columns } = this;
-    this.counts[statusAt(columns.recordedAtMs(row), columns.speedKmh(row), this.#nowMs)]++;
+    for (let n = 0; n < count; n++) {
+      this.#recordedAtMs[n] = columns.recordedAtMs(rows[n]!);
+      this.#speedKmh[n] = columns.speedKmh(rows[n]!);
+    }
+    for (let n = 0; n < count; n++)
+      this.counts[statusAt(this.#recordedAtMs[n]!, this.#speedKmh[n]!, this.#nowMs)]++;
   }
 
   protected override keep(): void {
     // It was counted, or is not in the region.
   }
-}
-
-function isBehind(head: number, tail: number, otherHead: number, otherTail: number): boolean {
-  return head > otherHead || (head === otherHead && tail > otherTail);
 }

@@ -23,9 +23,9 @@ export function tileRegion(tile: Tile): Region {
   const isLast = y === 2 ** z - 1;
   const box = { west: minX, south: isLast ? -90 : minY, east: maxX, north: y === 0 ? 90 : maxY };
   return {
+    // The boundary is no part of the others' answers.
+    ...boxRegion(box),
     contains: (lat, lng) => tileAt(mapX(lng), z) === x && tileAt(mapY(lat), z) === y,
-    // The sides matter for positions that are hardly a micrometre away from them.
-    sideOf: boxRegion(box).sideOf,
   };
 }
 
@@ -109,7 +109,11 @@ export class TileSearch extends RegionSearch {
     return { devices: rows.map((row) => this.#shown.get(row) ?? tileDevice(columns, row, this.#nowMs)) };
   }
 
-  protected override take(row: number): void {
+  protected override take(rows: Uint32Array, count: number): void {
+    for (let n = 0; n < count; n++) this.#takeRow(rows[n] as number);
+  }
+
+  #takeRow(row: number): void {
     const { columns } = this;
     const recordedAtMs = columns.recordedAtMs(row);
     const status = statusAt(recordedAtMs, columns.speedKmh(row), this.#nowMs) as LocatedStatus;
