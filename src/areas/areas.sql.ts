@@ -6,6 +6,7 @@ import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';
 import { assignments, insertRows } from '../postgres/sqlText.ts';
 import type { AreaDefinition, AreaGeometry, AreaMeasures, AreaType, StoredArea } from './area.ts';
+import { AREA_LIMITS } from './areaFields.ts';
 
 /** Who makes an area, and where it belongs. */
 export interface AreaOwner {
@@ -123,16 +124,17 @@ export async function selectAreasById(sql: Sql, ids: readonly number[]): Promise
   return rows.map(storedArea);
 }
 
-/** Gives all areas of all worlds to `use`, in batches. */
+/** Gives all areas of all worlds to `use`, in batches: see copyRows. `vertices`: where those of each area are put. */
 export async function copyAreas(
   tx: Tx,
-  use: (areas: readonly StoredArea[]) => void | Promise<void>,
+  use: (areas: Iterable<StoredArea>) => void | Promise<void>,
+  vertices: VertexMemory = vertexPages,
 ): Promise<void> {
   const query = tx`
     select id, world_id, account_id, name, color, type, center_lat, center_lng, radius_m, buffer_m, points,
       external_id, dwell_seconds, area_m2, perimeter_m, length_m, south, west, north, east, created_at, revision
     from area`;
-  await copyRows(tx, query, (row) => storedArea(copiedArea(row)), use);
+  await copyRows(tx, query, (row) => areaOf(copiedArea(row), vertices), use);
 }
 
 /** Reads the columns above, in their order. */
@@ -199,6 +201,10 @@ function columns(
 const NO_POINTS = new Float64Array(0);
 
 function storedArea(row: RawArea): StoredArea {
+  return areaOf(row, vertexPages);
+}
+
+function areaOf(row: RawArea, vertices: VertexMemory): StoredArea {
   return {
     id: row.id,
     worldId: row.world_id,
@@ -206,7 +212,7 @@ function storedArea(row: RawArea): StoredArea {
     definition: {
       name: row.name,
       color: row.color,
-      geometry: geometryOf(row),
+      geometry: geometryOf(row, vertices),
       externalId: row.external_id,
       dwellSeconds: row.dwell_seconds,
     },
@@ -227,14 +233,14 @@ function centerOf({ center_lat: lat, center_lng: lng }: RawGeometry): LatLng | n
 }
 
 /** The geometry of an area or of a past form of it. */
-export function geometryOf(row: RawGeometry): AreaGeometry {
+export function geometryOf(row: RawGeometry, vertices: VertexMemory = vertexPages): AreaGeometry {
   const center = centerOf(row);
   switch (row.type) {
     case 'polygon':
-      return { type: row.type, points: doublesOf(row.points) };
+      return { type: row.type, points: doublesOf(row.points, vertices) };
     case 'polyline':
       invariant(row.buffer_m !== null, `polyline ${row.id} is stored without a buffer`);
-      return { type: row.type, points: doublesOf(row.points), bufferM: row.buffer_m };
+      return { type: row.type, points: doublesOf(row.points, vertices), bufferM: row.buffer_m };
     case 'circle':
     case 'point':
       invariant(
@@ -245,10 +251,33 @@ export function geometryOf(row: RawGeometry): AreaGeometry {
   }
 }
 
+/** Gives numbers for the vertices of an area. */
+type VertexMemory = Pick<NumberPages, 'take'>;
+
+/** Memory for vertices that are valid only until the next ones are taken. */
+export function passingVertices(): VertexMemory {
+  let numbers = new Float64Array(2 * AREA_LIMITS.maxPoints);
+  return {
+    take: (length) => {
+      if (length > numbers.length) numbers = new Float64Array(length);
+      return numbers.subarray(0, length);
+    },
+  };
+}
+
+/** The same area, with a copy of its vertices that is kept. */
+export function withOwnVertices(area: StoredArea): StoredArea {
+  const { geometry } = area.definition;
+  if (!('points' in geometry)) return area;
+  const points = vertexPages.take(geometry.points.length);
+  points.set(geometry.points);
+  return { ...area, definition: { ...area.definition, geometry: { ...geometry, points } } };
+}
+
 /** Copies the bytes, because the driver's buffers begin at any offset. */
-function doublesOf({ buffer, byteOffset, byteLength }: Uint8Array): Float64Array {
+function doublesOf({ buffer, byteOffset, byteLength }: Uint8Array, vertices: VertexMemory): Float64Array {
   const view = new DataView(buffer, byteOffset, byteLength);
-  const doubles = vertexPages.take(byteLength / DOUBLE_BYTES);
+  const doubles = vertices.take(byteLength / DOUBLE_BYTES);
   for (let i = 0; i < doubles.length; i++) doubles[i] = view.getFloat64(DOUBLE_BYTES * i, true);
   return doubles;
 }

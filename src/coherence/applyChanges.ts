@@ -1,7 +1,7 @@
 import { Keyring } from '../access/authorizer.ts';
 import type { StoredArea } from '../areas/area.ts';
 import { type Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { selectAreasById } from '../areas/areas.sql.ts';
+import { selectAreasById, withOwnVertices } from '../areas/areas.sql.ts';
 import { toShape } from '../areas/shape.ts';
 import type { LogCursor, LogEnd, OwnTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
@@ -155,17 +155,25 @@ export function* putAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): S
   }
 }
 
-/** Makes these areas in memory as they are stored, whatever they were before. */
-export function* replaceAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
+/**
+ * Makes these areas in memory as they are stored, whatever they were before, and adds their ids to `ids`. The vertices that
+ * they come with are not kept.
+ */
+export function* replaceAreas(
+  catalog: AreaCatalog,
+  areas: Iterable<StoredArea>,
+  ids: Set<number>,
+): Steps<void> {
   const pace = new Pace();
   for (const area of areas) {
-    if (!catalog.holds(area)) catalog.put(withShape(area));
+    ids.add(area.id);
+    if (!catalog.holds(area)) catalog.put(withShape(withOwnVertices(area)));
     if (pace.isDue()) yield* pace.pause();
   }
 }
 
 /** Loads areas that are not in memory: see AreaCatalog.load. */
-export function* fillAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
+export function* fillAreas(catalog: AreaCatalog, areas: Iterable<StoredArea>): Steps<void> {
   const pace = new Pace();
   for (const area of areas) {
     catalog.load(withShape(area));

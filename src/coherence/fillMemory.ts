@@ -51,16 +51,15 @@ export async function loadFleet(
     const end = await selectLogEnd(tx);
     const total = await countDevices(tx);
     fleet.expect(total);
-    let staying: DeviceRow[] = [];
-    const load = (device: DeviceRow): void => {
-      fleet.load(device.fields, device.editedXid, device.position, device.motion);
-      if (device.stays !== NO_PACKED_STAYS) staying.push(device);
-    };
-    await copyDevices(tx, load, async (count) => {
-      if (staying.length > 0) await turns.run('log', putLoadedStays(fleet, staying));
-      staying = [];
+    await copyDevices(tx, async (devices) => {
       const before = loaded;
-      loaded += count;
+      const staying: DeviceRow[] = [];
+      for (const device of devices) {
+        fleet.load(device.fields, device.editedXid, device.position, device.motion);
+        if (device.stays !== NO_PACKED_STAYS) staying.push(device);
+        loaded++;
+      }
+      if (staying.length > 0) await turns.run('log', putLoadedStays(fleet, staying));
       const isDue = Math.floor(before / PROGRESS_EVERY) < Math.floor(loaded / PROGRESS_EVERY);
       if (isDue && loaded < total) onProgress(loaded, total);
     });

@@ -1,8 +1,8 @@
-import { copyAreas } from '../areas/areas.sql.ts';
+import { copyAreas, passingVertices } from '../areas/areas.sql.ts';
 import type { LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
-import { copyDevices, type DeviceRow } from '../devices/deviceRows.sql.ts';
+import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
 import { Subscriptions, Tenancy } from '../ingest/watchers.memory.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
@@ -55,20 +55,12 @@ function readSnapshot(
     await tx.unsafe(`set local statement_timeout = ${LOAD_DEADLINE_MS}`);
     const end = await selectLogEnd(tx);
     const reload = fleet.reload((xid) => !isOtherServer && !end.seen.sees(xid));
-    let rows: DeviceRow[] = [];
-    const take = (row: DeviceRow): void => void rows.push(row);
-    await copyDevices(tx, take, async () => {
-      await run(reload.put(rows));
-      rows = [];
-    });
+    await copyDevices(tx, (devices) => run(reload.put(devices)));
     await run(reload.dropOthers());
     await run(reload.setRemovals(await selectRemovals(tx)));
 
     const areaIds = new Set<number>();
-    await copyAreas(tx, async (stored) => {
-      for (const { id } of stored) areaIds.add(id);
-      await run(replaceAreas(areas, stored));
-    });
+    await copyAreas(tx, (stored) => run(replaceAreas(areas, stored, areaIds)), passingVertices());
     await run(areas.keep(areaIds));
 
     const members = await selectMemberships(tx, null);

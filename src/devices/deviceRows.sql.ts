@@ -41,22 +41,13 @@ async function selectDevices(sql: Sql, condition: SqlText): Promise<DeviceRow[]>
   return devices;
 }
 
-/**
- * Gives all devices of all worlds to `take`, one by one as they are read: what is forgotten at once costs the garbage
- * collector nothing. After some hundred, `rest` is called with their number, and awaited.
- */
+/** Gives all devices of all worlds to `use`, in batches: see copyRows. */
 export async function copyDevices(
   tx: Tx,
-  take: (device: DeviceRow) => void,
-  rest: (count: number) => void | Promise<void>,
+  use: (devices: Iterable<DeviceRow>) => void | Promise<void>,
 ): Promise<void> {
   const query = tx`select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
-  await copyRows(
-    tx,
-    query,
-    (row) => take(copiedDevice(row)),
-    (taken) => rest(taken.length),
-  );
+  await copyRows(tx, query, copiedDevice, use);
 }
 
 /** Reads `columns`, in their order. */

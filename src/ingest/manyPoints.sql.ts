@@ -81,16 +81,14 @@ export async function copyLockedStates(
   locked: Map<number, LockedState>,
 ): Promise<void> {
   const query = lockQuery(tx, tx`'{${integers(deviceIds)}}'`);
-  await copyRows(
-    tx,
-    query,
-    (row) => locked.set(row.int8(), lockedState(row)),
-    () => undefined,
-  );
+  await copyRows(tx, query, lockedState, (states) => {
+    for (const [deviceId, state] of states) locked.set(deviceId, state);
+  });
 }
 
-/** Reads the columns of lockQuery after the id, in their order. */
-function lockedState(row: CopiedRow): LockedState {
+/** Reads the columns of lockQuery, in their order. */
+function lockedState(row: CopiedRow): readonly [deviceId: number, LockedState] {
+  const deviceId = row.int8();
   const worldId = row.int8();
   const state: DeviceState = {
     recordedAtMs: row.timestampMsOrNull(),
@@ -111,5 +109,5 @@ function lockedState(row: CopiedRow): LockedState {
   const stays = decodeStays(row.text());
   const revision = row.int8();
   const movedAtMs = row.timestampMsOrNull() ?? 0;
-  return { worldId, state, stays, revision, movedAtMs, owedMs: row.float8() };
+  return [deviceId, { worldId, state, stays, revision, movedAtMs, owedMs: row.float8() }];
 }

@@ -4,26 +4,29 @@ import type { Tx } from './sql.ts';
 import type { SqlText } from './sqlText.ts';
 
 /**
- * Gives all rows of `query`, which takes no parameters, to `use`, each read by `decode`. Rows come in batches, so a
- * million of them are never in memory twice. The next batch is not read before `use` has settled.
+ * Gives all rows of `query`, which takes no parameters, to `use`, in batches of some hundred. A row is read by `decode` when
+ * `use` asks for it: what is forgotten at once costs the garbage collector nothing, and reading takes its turns with what
+ * is done with the rows. `use` must take all of them. The next batch is not read before it has settled.
  */
 export async function copyRows<T>(
   tx: Tx,
   query: SqlText,
   decode: (row: CopiedRow) => T,
-  use: (rows: readonly T[]) => void | Promise<void>,
+  use: (rows: Iterable<T>) => void | Promise<void>,
 ): Promise<void> {
   const row = new CopiedRow();
   let turnEndsAtMs = performance.now() + TURN_MS;
   await tx.copy(query, async (bytes) => {
     row.feed(bytes);
-    const rows: T[] = [];
-    while (row.next()) rows.push(decode(row));
-    await use(rows);
+    await use(decoded(row, decode));
     if (performance.now() < turnEndsAtMs) return;
     await nextTurn();
     turnEndsAtMs = performance.now() + TURN_MS;
   });
+}
+
+function* decoded<T>(row: CopiedRow, decode: (row: CopiedRow) => T): Generator<T, void> {
+  while (row.next()) yield decode(row);
 }
 
 /** A pod keeps answering while it reloads: a request waits at most this long plus the work on one batch. */

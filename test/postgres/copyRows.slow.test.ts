@@ -135,6 +135,26 @@ describe('rows that are copied', () => {
     assert.ok(batches > 4, `${batches} batches`);
   });
 
+  test('are read one by one as they are asked for, so that reading them can pause too', async () => {
+    let read = 0;
+    let asked = 0;
+    await copyRows(
+      sql,
+      sql`select n from generate_series(1, 20000) n`,
+      (row) => {
+        read++;
+        return row.int4();
+      },
+      async (rows) => {
+        for (const _ of rows) {
+          assert.equal(read, ++asked);
+          if (asked % 1_000 === 0) await new Promise((resolve) => setImmediate(resolve));
+        }
+      },
+    );
+    assert.equal(asked, 20_000);
+  });
+
   test('share words and lists that say the same', async () => {
     const seen: { word: string; words: readonly string[] }[] = [];
     await copyRows(
@@ -176,9 +196,9 @@ describe('a copy that cannot be finished', () => {
       ['1::int4', (row) => [row.int4(), row.int4()]],
     ];
     for (const [query, read] of readings) {
-      const nothing = () => undefined;
+      const all = (rows: Iterable<unknown>) => void Array.from(rows);
       await assert.rejects(
-        sql.begin((tx) => copyRows(tx, { strings: [`select ${query}`], values: [] }, read, nothing)),
+        sql.begin((tx) => copyRows(tx, { strings: [`select ${query}`], values: [] }, read, all)),
         /copied column/,
         query,
       );
