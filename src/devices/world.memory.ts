@@ -12,6 +12,7 @@ import { Device, type DeviceFields, type LatestPosition, type Motion, type NearD
 import { type DeviceColumns, IMEI } from './deviceColumns.memory.ts';
 import { PositionIndex } from './index/positionIndex.ts';
 import type { SlotFilter } from './index/search.ts';
+import { Ages } from './living/ages.memory.ts';
 import { Subsets } from './living/subsets.memory.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
@@ -41,6 +42,8 @@ export class World {
   #subsets: Subsets | null = null;
   /** Made when somebody asks for a tile of the map. */
   #tiles: TileCounts | null = null;
+  /** Made when somebody follows by age; given up when nobody does. */
+  #ages: Ages | null = null;
   /** Searches in progress, with the rows of the devices that were added, changed or removed since they began. */
   readonly #searches = new Map<RowSearch, Set<number>>();
 
@@ -64,6 +67,16 @@ export class World {
     return this.#tiles;
   }
 
+  /** Its devices by the times of their newest points, once the steps are done. */
+  *ages(nowMs: number): Steps<Ages> {
+    for (;;) {
+      this.#ages ??= new Ages(this.#columns, nowMs);
+      const ages = this.#ages;
+      yield* ages.fill(this.devices, nowMs);
+      if (ages === this.#ages) return ages;
+    }
+  }
+
   /** Adds a device that is in no world, with its position, its stays and the transactions that changed it last. */
   add(row: number, imei: string, editedXid: number, movedXid: number): void {
     const columns = this.#columns;
@@ -74,6 +87,7 @@ export class World {
     if (columns.hasPosition(row)) this.positions.put(row, columns.lat(row), columns.lng(row));
     this.#subsets?.refresh(row);
     this.#tiles?.put(row);
+    this.#ages?.put(row);
     this.occupants.enter(row);
   }
 
@@ -118,6 +132,7 @@ export class World {
     this.occupants.leave(row);
     this.#subsets?.remove(row);
     this.#tiles?.take(row);
+    this.#ages?.remove(row);
     this.positions.remove(row);
     // A newer device may have its IMEI already.
     if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
@@ -134,6 +149,8 @@ export class World {
     this.positions.put(row, position.lat, position.lng);
     this.#columns.move(row, position, motion);
     this.#tiles?.put(row);
+    this.#ages?.put(row);
+    if (this.#ages?.isUnused(position.movedAtMs) === true) this.#ages = null;
     this.changes.put(row, motion.xid, this.#columns.editedXid(row));
   }
 

@@ -8,7 +8,7 @@ import {
   type Query,
 } from '../../http/parameters.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { DEVICE_STATUSES, type DeviceStatus } from '../device.ts';
+import { DEVICE_STATUSES, type DeviceStatus, MOVING_FROM_KMH, onlineUntilMs, statusAt } from '../device.ts';
 
 /** Which devices are asked for. A device passes when it passes every part. */
 export interface DeviceFilter {
@@ -129,6 +129,27 @@ export function filterOf(
     maxAgeMs: age === null ? Number.POSITIVE_INFINITY : age * 1_000,
     search: null,
   });
+}
+
+type TimeFilter = Pick<DeviceFilter, 'statuses' | 'maxAgeMs'>;
+
+/** Whether a device with this newest point passes the part of a filter that time changes. `recordedAtMs`: NaN without one. */
+export function passesTime(
+  { statuses, maxAgeMs }: TimeFilter,
+  recordedAtMs: number,
+  speedKmh: number,
+  nowMs: number,
+): boolean {
+  if (Number.isNaN(recordedAtMs))
+    return maxAgeMs === Number.POSITIVE_INFINITY && (statuses === null || statuses.has('unknown'));
+  if (nowMs - recordedAtMs > maxAgeMs) return false;
+  return statuses === null || statuses.has(statusAt(recordedAtMs, speedKmh, nowMs));
+}
+
+/** The ages of its newest point beyond which a device may pass no longer, or pass only then; none where time changes nothing. */
+export function ageLimitsMs({ statuses, maxAgeMs }: TimeFilter): number[] {
+  const ofStatuses = statuses === null ? [] : [onlineUntilMs(0, MOVING_FROM_KMH), onlineUntilMs(0, 0)];
+  return maxAgeMs === Number.POSITIVE_INFINITY ? ofStatuses : [...ofStatuses, maxAgeMs];
 }
 
 /** A text in which letters of either case are the same; both forms of the Greek sigma, too. */

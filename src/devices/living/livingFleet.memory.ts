@@ -6,7 +6,7 @@ import type { Region } from '../index/regionWalk.ts';
 import { nearestOfWorlds } from '../nearestOfWorlds.memory.ts';
 import type { TileContent } from '../tiles/deviceTile.ts';
 import { countedTile, TileSearch, tileRegion } from '../tiles/tileSearch.memory.ts';
-import { LongSearch, type World } from '../world.memory.ts';
+import { LongSearch, type ShownDevice, shownDevice, type World } from '../world.memory.ts';
 import type { DeviceFilter } from './deviceFilter.ts';
 import { RegionCount, RegionPage, type RegionSearch, type StatusCounts } from './regionSearch.memory.ts';
 import { RowFilter } from './rowFilter.memory.ts';
@@ -185,6 +185,63 @@ export class LivingFleet {
     const search = new TileSearch(this.#columns, region, new RowFilter(this.#columns, filter, nowMs), tile);
     return yield* this.#search(worldIds, region, search, () => {
       return { content: search.content(), untilMs: search.untilMs };
+    });
+  }
+
+  /**
+   * The ids of the devices of one or two worlds that are in a region (null: wherever they are) and pass, in steps; null
+   * when there are more than `max`. One that changes between steps may be among them or not.
+   */
+  *ids(
+    worldIds: readonly number[],
+    region: Region | null,
+    filter: DeviceFilter | null,
+    nowMs: number,
+    max: number,
+  ): Steps<number[] | null> {
+    const columns = this.#columns;
+    const rows = this.#rowsOf(filter, nowMs);
+    const ids: number[] = [];
+    const visit = (row: number): boolean => {
+      if (rows?.passes(row) !== false) ids.push(columns.id(row));
+      return ids.length <= max;
+    };
+    for (const world of this.#worldsOf(worldIds)) {
+      const steps =
+        region === null ? walkRows(columns, [world.devices], visit) : world.positions.within(region, visit);
+      for (; ids.length <= max && steps.next().done !== true; ) yield;
+      if (ids.length > max) return null;
+    }
+    return ids;
+  }
+
+  /**
+   * The ids of the devices of one or two worlds whose newest point has come to be older than one of these ages since
+   * `fromMs` and before `toMs`, in steps. One that changes between steps may be among them or not.
+   */
+  *aged(
+    worldIds: readonly number[],
+    agesMs: Iterable<number>,
+    fromMs: number,
+    toMs: number,
+  ): Steps<number[]> {
+    const ids: number[] = [];
+    for (const world of this.#worldsOf(worldIds)) {
+      const ages = yield* world.ages(toMs);
+      for (const ageMs of agesMs)
+        yield* ages.between(fromMs - ageMs, toMs - ageMs, (row) => ids.push(this.#columns.id(row)));
+    }
+    return ids;
+  }
+
+  /** Those of these devices that are in one of the worlds, as feeds show them. They are read when they are asked: see Device. */
+  shown(worldIds: readonly number[], ids: readonly number[]): ShownDevice[] {
+    const columns = this.#columns;
+    return ids.flatMap((id) => {
+      const slot = columns.rowOfId(id);
+      if (slot === 0 || !worldIds.includes(columns.worldId(slot))) return [];
+      const [movedXid, editedXid] = [columns.movedXid(slot), columns.editedXid(slot)];
+      return shownDevice(columns, { slot, xid: Math.max(movedXid, editedXid), id, movedXid, editedXid });
     });
   }
 

@@ -1,7 +1,7 @@
-import { readNames, statusAt } from '../device.ts';
+import { readNames } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import type { SlotFilter } from '../index/search.ts';
-import { type DeviceFilter, foldedText } from './deviceFilter.ts';
+import { type DeviceFilter, foldedText, passesTime } from './deviceFilter.ts';
 
 /** Lists of groups whose answers are kept: most devices have one of a few. */
 const KNOWN_GROUPS_MAX = 4_096;
@@ -40,12 +40,8 @@ export class RowFilter implements SlotFilter {
   }
 
   #passesTime(row: number): boolean {
-    const { statuses, maxAgeMs } = this.filter;
-    const recordedAtMs = this.#columns.recordedAtMs(row);
-    if (Number.isNaN(recordedAtMs))
-      return maxAgeMs === Number.POSITIVE_INFINITY && (statuses === null || statuses.has('unknown'));
-    if (this.nowMs - recordedAtMs > maxAgeMs) return false;
-    return statuses === null || statuses.has(statusAt(recordedAtMs, this.#columns.speedKmh(row), this.nowMs));
+    const columns = this.#columns;
+    return passesTime(this.filter, columns.recordedAtMs(row), columns.speedKmh(row), this.nowMs);
   }
 
   #hasGroup(wanted: ReadonlySet<string>, groups: readonly string[]): boolean {
