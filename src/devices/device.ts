@@ -302,6 +302,11 @@ export function removedDeviceJson(imei: string): string {
   return `{"id":"${imei}","imei":"${imei}","removed":true}`;
 }
 
+/** A device that is still seen, and is no longer among those that a reader asked for. */
+export function leftDeviceJson(imei: string): string {
+  return `{"id":"${imei}","imei":"${imei}","left":true}`;
+}
+
 export function nearDeviceJson({ device, distanceM }: NearDevice, nowMs: number): string {
   const { names, position } = device;
   return (

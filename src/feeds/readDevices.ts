@@ -31,6 +31,11 @@ export function firstRead(followed: Snapshot): DevicesRead {
   return { seen: followed, listedTo: BEFORE_ALL, open: null, also: [] };
 }
 
+/** Whether a reader was sent nothing yet. */
+export function isFirstRead({ listedTo }: DevicesRead): boolean {
+  return listedTo === BEFORE_ALL;
+}
+
 /** Everything up to a snapshot was sent. */
 export function readUpTo(seen: Snapshot): DevicesRead {
   return { seen, listedTo: null, open: null, also: [] };

@@ -117,6 +117,60 @@ describe('GET /stream', () => {
     assert.deepEqual([again.status, again.body.error.code], [403, 'API_KEY_REVOKED']);
   });
 
+  test('of a box it begins with what is in it, also behind a cursor, and says what leaves; events are resumed', async (t) => {
+    const at = (n: number, longitude: number, ignition = isOn) => {
+      clockMs += 1_000;
+      const point = { imei: imeiOf(n), recorded_at: clockMs, latitude: 50, longitude, ignition };
+      return pod.points([point]);
+    };
+    await at(4, 179.5);
+    await at(5, 10);
+    const query = 'bbox=179,49,-179,51';
+    const first = await opened(t, query);
+    await waitFor(() => first.of('device').length === 1);
+    assert.equal(first.of('device')[0]?.data.imei, imeiOf(4));
+    await at(5, -179.5);
+    await waitFor(() => first.of('device').length === 2);
+    await at(4, 10);
+    await waitFor(() => first.of('device').length === 3);
+    assert.deepEqual(first.of('device')[2]?.data, { id: imeiOf(4), imei: imeiOf(4), left: true });
+    await toggle(3);
+    await toggle(3);
+    await waitFor(() => first.of('fleet_event').length === 2);
+    assert.equal(first.of('device').length, 3);
+    const between = first.of('fleet_event')[0]?.id ?? '';
+    first.close();
+
+    const resumed = await opened(t, query, { 'Last-Event-ID': between });
+    await waitFor(() => resumed.of('fleet_event').length === 1 && resumed.of('device').length === 1);
+    assert.equal(resumed.of('fleet_event')[0]?.data.id, first.of('fleet_event')[1]?.data.id);
+    assert.equal(resumed.of('device')[0]?.data.imei, imeiOf(5));
+    const whole = await opened(t, '', { 'Last-Event-ID': between });
+    await waitFor(() => whole.of('fleet_event').length === 1 && whole.of('device').length === 6);
+    const changes = await pod.get(`/api/v3/devices/changes?cursor=${between}`, owner.key);
+    assert.equal(changes.status, 400, 'a cursor of a box says nothing of other devices');
+  });
+
+  test('with a filter it shows what passes, and events of every device', async (t) => {
+    await admin.importDevices(OWNER, [{ imei: imeiOf(0), groups: ['north'] }]);
+    const client = await opened(t, 'group=north');
+    await waitFor(() => client.of('device').length === 1);
+    await toggle(2);
+    await toggle(2);
+    await waitFor(() => client.of('fleet_event').length > 0);
+    await admin.importDevices(OWNER, [
+      { imei: imeiOf(1), groups: ['north', 'vans'] },
+      { imei: imeiOf(0), groups: [] },
+    ]);
+    await waitFor(() => client.of('device').length === 3);
+    const shown = client.of('device').map(({ data }) => [data.imei, data.left]);
+    assert.deepEqual(shown[0], [imeiOf(0), undefined]);
+    assert.deepEqual(shown.slice(1).sort(), [
+      [imeiOf(0), true],
+      [imeiOf(1), undefined],
+    ]);
+  });
+
   test('a key has ten at most', async (t) => {
     const own = (await admin.key(OWNER)).key;
     const clients = await Promise.all(Array.from({ length: 10 }, () => opened(t, 'snapshot=false', {}, own)));
@@ -143,7 +197,8 @@ describe('GET /stream', () => {
     const headers = { 'X-API-Key': owner.key };
     const head = await bareRequest(`${pod.api}/api/v3/stream`, { method: 'HEAD', headers });
     assert.equal(head.headers.get('content-type'), 'text/event-stream; charset=utf-8');
-    for (const query of ['cursor=x', 'include=areas', 'snapshot=no']) {
+    const wrong = ['cursor=x', 'include=areas', 'snapshot=no', 'bbox=1,2,3', 'bbox=0,2,1,1', 'status=lost'];
+    for (const query of wrong) {
       assert.equal((await bareRequest(`${pod.api}/api/v3/stream?${query}`, { headers })).status, 400, query);
     }
     const areas = (await admin.key(OWNER, { scopes: 'read_areas' })).key;

@@ -6,7 +6,7 @@ import type { EventsRead } from '../../src/feeds/cursors.ts';
 import type { FeedPorts } from '../../src/feeds/longPolls.ts';
 import { StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
 
-const ALL = { devices: true, events: true };
+const ALL = { devices: true, events: true, aged: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];
 
 for (const { what, read, upTo, queries } of [
@@ -21,7 +21,7 @@ for (const { what, read, upTo, queries } of [
 ]) {
   test(`bringing a reader ${what} asks Postgres ${queries} times`, async () => {
     const { group, asked } = groupOf(upTo);
-    for await (const piece of group.pieces({ devices: null, events: read }, upTo, ALL))
+    for await (const piece of group.pieces({ devices: null, events: read, agedToMs: 0 }, upTo, ALL))
       assert.fail(`${piece}`);
     assert.equal(asked.length, queries);
   });
@@ -35,7 +35,9 @@ test('a group that does not come first reads its devices in its turn', async () 
     [false, 1],
   ] as const) {
     turned.length = 0;
-    for await (const piece of group.pieces({ devices: read, events: null }, LATER, ALL, atOnce))
+    for await (const piece of group.pieces({ devices: read, events: null, agedToMs: 0 }, LATER, ALL, {
+      atOnce,
+    }))
       assert.fail(`${piece}`);
     assert.equal(turned.length, turns);
   }
@@ -73,7 +75,7 @@ function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned
     ports,
     '',
     { accountId: 1, worldIds: [1] },
-    { devices: null, events: at(upTo) },
+    { devices: null, events: at(upTo), agedToMs: 0 },
   );
   return { group, asked, turned };
 }

@@ -9,7 +9,12 @@ const [ATTACKER, VICTIM] = [1, 2];
 /** A stream of an account, with so much written that its reader has not taken. */
 function readerWith(accountId: number, pendingBytes: number): StreamReader {
   const sink = { pendingBytes } as StreamSink;
-  return new StreamReader({ id: accountId, accountId }, { devices: null, events: null }, sink, 0);
+  return new StreamReader(
+    { id: accountId, accountId },
+    { devices: null, events: null, agedToMs: 0 },
+    sink,
+    0,
+  );
 }
 
 const pendingOf = (readers: readonly StreamReader[]): number =>

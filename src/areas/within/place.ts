@@ -46,9 +46,16 @@ export function readPlace(query: Query): Result<AskedPlace, Answer> {
     const areaId = parseId(id);
     return areaId === null ? fail(errorAnswer('BAD_REQUEST', AREA_ID_MESSAGE)) : ok({ areaId });
   }
-  if (!hasBox) return ok(null);
+  const box = readBox(query);
+  if (!box.ok) return box;
+  return ok(box.value === null ? null : { box: box.value });
+}
+
+/** The box that a query asks for, null without one; or the 400 that says what is wrong. A blank one is none. */
+export function readBox({ bbox }: Query): Result<Box | null, Answer> {
+  if (bbox === undefined || isBlank(bbox)) return ok(null);
   const box = boxOf(bbox);
-  return box === null ? fail(errorAnswer('BAD_REQUEST', BBOX_MESSAGE)) : ok({ box });
+  return box === null ? fail(errorAnswer('BAD_REQUEST', BBOX_MESSAGE)) : ok(box);
 }
 
 function boxOf(text: string): Box | null {

@@ -1,4 +1,6 @@
 import { hasAny, scopeMask } from '../../access/scopes.ts';
+import { BBOX, BBOX_MESSAGE, readBox } from '../../areas/within/place.ts';
+import { FILTER_ERRORS, FILTERS, readFilter } from '../../devices/living/deviceFilter.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { text } from '../../http/openapi/schema.ts';
@@ -26,7 +28,7 @@ const INCLUDE = listParameter(
 const SNAPSHOT = choiceParameter(
   'snapshot',
   ['true', 'false'],
-  'Without a cursor: whether the stream begins with the present state of every device.',
+  'Without a cursor, a box and filters: whether the stream begins with the present state of every device.',
   'true',
 );
 
@@ -66,6 +68,11 @@ async function stream({ readers }: StreamRoutePorts, { caller, query, header }: 
   if (include === 'invalid') return parameterError(INCLUDE);
   const snapshot = readChoice(query, SNAPSHOT);
   if (snapshot === 'invalid') return parameterError(SNAPSHOT);
+  const box = readBox(query);
+  if (!box.ok) return box.error;
+  const filter = readFilter(query);
+  if (!filter.ok) return filter.error;
+  const view = box.value === null && filter.value === null ? null : { box: box.value, filter: filter.value };
   const devices = include.includes('devices') && hasAny(caller.scopes, DEVICES);
   const events = include.includes('events') && hasAny(caller.scopes, EVENTS);
   if (!devices && !events) return errorAnswer('INSUFFICIENT_SCOPE');
@@ -74,6 +81,7 @@ async function stream({ readers }: StreamRoutePorts, { caller, query, header }: 
   const opened = await readers.streams.open(caller, {
     cursor: last === undefined || isBlank(last) ? readCursor(query) : last,
     withSnapshot: snapshot !== 'false',
+    view,
     devices,
     events,
   });
@@ -94,8 +102,8 @@ const OPEN_STREAM: Operation = {
   id: 'openStream',
   tag: 'Events',
   summary: 'Follow devices and events as they change',
-  description: `Server-sent events: \`device\` with an item of /devices/changes, \`fleet_event\` with an item of /events/feed, and \`heartbeat\` every 10 seconds; \`data\` is one line of JSON. \`id\` is a cursor for both, with which any pod continues: as \`Last-Event-ID\` or \`cursor\`. A slow reader may miss positions in between, never an event. The stream ends when the key, its permissions, its allowlist or its account change, and when the pod stops. One call of the limits; with ${'`'}429${'`'}: ${TOO_MANY_STREAMS}.`,
-  parameters: [INCLUDE, SNAPSHOT, CURSOR, LAST_EVENT_ID],
+  description: `Server-sent events: \`device\` with an item of /devices/changes, \`fleet_event\` with an item of /events/feed, and \`heartbeat\` every 10 seconds; \`data\` is one line of JSON. \`id\` is a cursor for both, with which any pod continues: as \`Last-Event-ID\` or \`cursor\`. A slow reader may miss positions in between, never an event. With \`bbox\`, \`status\`, \`group\` or \`max_age_seconds\` it begins with every device that is in the box and passes, also at a cursor; then come those that change or begin to be among them, and \`{ id, imei, left: true }\` for one that is not among them any more. They choose devices, never events. The stream ends when the key, its permissions, its allowlist or its account change, and when the pod stops. One call of the limits; with ${'`'}429${'`'}: ${TOO_MANY_STREAMS}.`,
+  parameters: [INCLUDE, BBOX, ...FILTERS, SNAPSHOT, CURSOR, LAST_EVENT_ID],
   answers: [
     {
       status: 200,
@@ -108,6 +116,8 @@ const OPEN_STREAM: Operation = {
     ['BAD_REQUEST', CURSOR_MESSAGE],
     ['BAD_REQUEST', INCLUDE.errorMessage],
     ['BAD_REQUEST', SNAPSHOT.errorMessage],
+    ['BAD_REQUEST', BBOX_MESSAGE],
+    ...FILTER_ERRORS,
     'CURSOR_EXPIRED',
   ],
 };

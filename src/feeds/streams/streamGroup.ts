@@ -7,7 +7,15 @@ import { inTurns, type Steps } from '../../lib/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../cursors.ts';
 import type { RecordedEvent } from '../eventFeed.sql.ts';
 import type { FeedPorts, Touched } from '../longPolls.ts';
-import { type FleetView, isCurrent, readDevices, readUpTo } from '../readDevices.ts';
+import {
+  type DevicesPage,
+  type FleetView,
+  isCurrent,
+  isFirstRead,
+  readDevices,
+  readUpTo,
+} from '../readDevices.ts';
+import { DeviceMessages, message } from './deviceMessages.ts';
 import type { StreamCursor, StreamReader } from './streamReader.ts';
 
 /** Items of one write: what is made at once for a reader is some hundred kilobytes at most. */
@@ -15,12 +23,24 @@ const DEVICES_PER_WRITE = 250;
 const EVENTS_PER_WRITE = 250;
 /** Some five hundred microseconds of work. */
 const EVENTS_PER_STEP = 16;
+/** Devices that a view begins with, beyond which all devices are looked at page by page: of these no list is kept. */
+const LISTED_IDS_MAX = 50_000;
 
 /** A piece of the stream, with the cursor behind it. */
 export interface StreamPiece {
-  readonly bytes: Buffer;
+  /** What a reader is to be sent of it; null: nothing. */
+  bytesFor(reader: StreamReader): Buffer | null;
   readonly cursor: StreamCursor;
 }
+
+/** Which parts of the stream may have something new. */
+interface Wants {
+  readonly devices: boolean;
+  readonly events: boolean;
+  /** Something may have changed because time has passed. */
+  readonly aged: boolean;
+}
+export const ALL_PARTS: Wants = { devices: true, events: true, aged: true };
 
 const NO_FILTERS = { type: null, direction: null, imei: null } as const;
 const NO_TRANSACTIONS: ReadonlySet<number> = new Set();
@@ -34,6 +54,8 @@ export class StreamGroup {
   /** Cursors are meaningful there only. */
   readonly #server: Server;
   readonly name: string;
+  /** Whether its readers have views: each is sent other devices. */
+  readonly #isOfViews: boolean;
   readonly caller: Pick<KeyState, 'accountId' | 'worldIds'>;
   /** Those that have been sent everything up to the cursor of the group. */
   readonly members = new Set<StreamReader>();
@@ -44,6 +66,7 @@ export class StreamGroup {
   readerCount = 0;
   hasNewDevices = false;
   hasNewEvents = false;
+  hasAged = false;
   isFlushing = false;
   /** It was served just now, and others come first. */
   isResting = false;
@@ -53,9 +76,11 @@ export class StreamGroup {
     name: string,
     { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
     cursor: StreamCursor,
+    isOfViews = false,
   ) {
     this.#ports = ports;
     this.name = name;
+    this.#isOfViews = isOfViews;
     this.#server = ports.follower.applied.server;
     this.caller = { accountId, worldIds };
     this.cursor = cursor;
@@ -66,7 +91,8 @@ export class StreamGroup {
   }
 
   get isIdle(): boolean {
-    return !this.hasNewDevices && !this.hasNewEvents && !this.isFlushing && this.joiners.size === 0;
+    const { hasNewDevices, hasNewEvents, hasAged, isFlushing, joiners } = this;
+    return !hasNewDevices && !hasNewEvents && !hasAged && !isFlushing && joiners.size === 0;
   }
 
   /** Another server has taken over: readers must connect again, so that what they have seen is checked. */
@@ -96,34 +122,98 @@ export class StreamGroup {
     if (this.isOver) throw new Error('another server has taken over');
   }
 
-  #seal({ devices, events }: StreamCursor): string {
+  /** The ages of points at which time alone may change something for its members. */
+  get ageLimitsMs(): readonly number[] {
+    if (!this.#isOfViews) return [];
+    return [...new Set([...this.members].flatMap(({ viewer }) => viewer?.ageLimitsMs ?? []))];
+  }
+
+  /** The devices of a view are all sent when it is opened again, so its cursors say nothing of them. */
+  #seal({ devices: read, events }: StreamCursor): string {
     const { cursors, follower } = this.#ports;
+    const devices = this.#isOfViews ? null : read;
     this.#checkServer();
     return cursors.seal(this.caller, devices, events, follower.applied.server);
   }
 
   /**
    * What is new between a cursor and a snapshot, in pieces; positions in between are left out, events never.
-   * `wants`: which parts may have something new. `atOnce`: the first page of devices is made at once.
+   * `atOnce`: the first page of devices is made at once. `reader`: the pieces are for this one only.
    */
   async *pieces(
     from: StreamCursor,
     upTo: Snapshot,
-    wants: { readonly devices: boolean; readonly events: boolean },
-    atOnce = true,
+    wants: Wants,
+    { atOnce = true, reader = null }: { atOnce?: boolean; reader?: StreamReader | null } = {},
   ): AsyncGenerator<StreamPiece, void, void> {
     let cursor = from;
-    const { devices, events } = from;
-    if (devices !== null && (wants.devices || devices.listedTo !== null || devices.open !== null)) {
-      for await (const piece of this.#devicePieces(from, devices, upTo, atOnce)) {
+    const { events } = from;
+    if (reader?.viewer && from.devices !== null && isFirstRead(from.devices)) {
+      for await (const piece of this.#firstPieces(from, reader)) {
         cursor = piece.cursor;
-        if (piece.bytes !== null) yield { bytes: piece.bytes, cursor };
+        yield piece;
+      }
+    }
+    const { devices } = cursor;
+    if (devices !== null && (wants.devices || devices.listedTo !== null || devices.open !== null)) {
+      for await (const piece of this.#devicePieces(cursor, devices, upTo, atOnce)) {
+        cursor = piece.cursor;
+        if (piece.bytesFor !== null) yield { bytesFor: piece.bytesFor, cursor };
       }
     }
     if (cursor.devices !== null && isCurrent(this.#viewUpTo(upTo), cursor.devices))
       cursor = { ...cursor, devices: readUpTo(upTo) };
+    const limitsMs = reader === null ? this.ageLimitsMs : (reader.viewer?.ageLimitsMs ?? []);
+    if (devices !== null && wants.aged && limitsMs.length > 0) {
+      const agedToMs = Math.max(this.#ports.clock(), cursor.agedToMs);
+      yield* this.#agedPieces(cursor, agedToMs, limitsMs);
+      cursor = { ...cursor, agedToMs };
+      yield { bytesFor: nothing, cursor };
+    }
     if (events !== null && (wants.events || events.open !== null))
       yield* this.#eventPieces(cursor, events, upTo);
+  }
+
+  /** The devices that a view begins with, unless they are too many for a list; then nothing. */
+  async *#firstPieces(from: StreamCursor, { viewer }: StreamReader): AsyncGenerator<StreamPiece, void, void> {
+    const { turns, follower, fleet, clock } = this.#ports;
+    const { accountId, worldIds } = this.caller;
+    if (viewer === null) return;
+    // What changes from here on is sent after the list.
+    const devices = readUpTo(follower.applied.followed);
+    const search = fleet.living.ids(worldIds, viewer.region, viewer.filter, clock(), LISTED_IDS_MAX);
+    const ids = await inTurns(turns, accountId, search);
+    if (ids === null) return;
+    viewer.waiting = ids;
+    yield* this.#piecesOf(ids, from);
+    viewer.waiting = [];
+    yield { bytesFor: nothing, cursor: { ...from, devices } };
+  }
+
+  /** Devices that are shown, or shown no longer, because their newest points have come to be older than one of these ages. */
+  async *#agedPieces(
+    from: StreamCursor,
+    toMs: number,
+    limitsMs: readonly number[],
+  ): AsyncGenerator<StreamPiece, void, void> {
+    const { turns, fleet } = this.#ports;
+    const { accountId, worldIds } = this.caller;
+    const search = fleet.living.aged(worldIds, limitsMs, from.agedToMs, toMs);
+    yield* this.#piecesOf(await inTurns(turns, accountId, search), from);
+  }
+
+  /** Devices as they are now, for those readers who are to be told of them and were not yet. */
+  async *#piecesOf(ids: readonly number[], cursor: StreamCursor): AsyncGenerator<StreamPiece, void, void> {
+    const { turns, fleet, texts, clock } = this.#ports;
+    const { accountId, worldIds } = this.caller;
+    for (let at = 0; at < ids.length; at += DEVICES_PER_WRITE) {
+      const messages = await turns.once(accountId, () => {
+        const items = fleet.living.shown(worldIds, ids.slice(at, at + DEVICES_PER_WRITE));
+        const sent = { items, id: this.#seal(cursor), nowMs: clock(), areRepeated: true };
+        return new DeviceMessages({ ...sent, isEdited: () => false }, texts);
+      });
+      yield { bytesFor: ({ viewer }) => viewer?.messagesOf(messages) ?? null, cursor };
+    }
   }
 
   /** What this pod has committed counts when it is followed, so that all of a group are sent the same. */
@@ -136,7 +226,7 @@ export class StreamGroup {
     first: DevicesRead,
     upTo: Snapshot,
     atOnce: boolean,
-  ): AsyncGenerator<{ bytes: Buffer | null; cursor: StreamCursor }, void, void> {
+  ): AsyncGenerator<{ bytesFor: StreamPiece['bytesFor'] | null; cursor: StreamCursor }, void, void> {
     const { turns, follower } = this.#ports;
     const { accountId, worldIds } = this.caller;
     for (let devices = first, hasMore = true, isFirst = true; hasMore; isFirst = false) {
@@ -146,32 +236,40 @@ export class StreamGroup {
         this.#checkServer();
         const page = readDevices(view, worldIds, devices, DEVICES_PER_WRITE);
         const cursor = { ...from, devices: page.read };
-        const bytes =
-          page.items.length === 0
-            ? null
-            : this.#deviceBytes(page.items, { ...from, devices: page.begun }, cursor);
-        return { page, bytes, cursor };
+        const bytesFor = page.items.length === 0 ? null : this.#deviceBytes(page, from, cursor);
+        return { page, bytesFor, cursor };
       };
       // What changes at a time is one page; more is read in turns with everybody else's work.
-      const { page, bytes, cursor } = isFirst && atOnce ? read() : await turns.once(accountId, read);
+      const { page, bytesFor, cursor } = isFirst && atOnce ? read() : await turns.once(accountId, read);
       devices = page.read;
       hasMore = page.hasMore;
-      yield { bytes, cursor };
+      yield { bytesFor, cursor };
       if (page.isCut) await follower.catchUp();
     }
   }
 
   /** The last item has the cursor behind all of them; the others have `begun`: only the page knows their order. */
-  #deviceBytes(items: readonly Changed[], begun: StreamCursor, behind: StreamCursor): Buffer {
+  #deviceBytes(
+    { items, begun }: DevicesPage,
+    from: StreamCursor,
+    behind: StreamCursor,
+  ): StreamPiece['bytesFor'] {
     const { texts, clock } = this.#ports;
     const nowMs = clock();
-    const within = this.#seal(begun);
+    const within = this.#seal({ ...from, devices: begun });
+    if (this.#isOfViews) {
+      const isEdited = ({ editedXid }: Changed) => !begun.seen.sees(editedXid);
+      const sent = { items, id: within, nowMs, areRepeated: false, isEdited };
+      const messages = new DeviceMessages(sent, texts);
+      return ({ viewer }) => viewer?.messagesOf(messages) ?? null;
+    }
     const last = this.#seal(behind);
     let text = '';
     items.forEach((item, n) => {
       text += message('device', n === items.length - 1 ? last : within, texts.device(item, nowMs));
     });
-    return Buffer.from(text);
+    const bytes = Buffer.from(text);
+    return () => bytes;
   }
 
   async *#eventPieces(
@@ -190,7 +288,10 @@ export class StreamGroup {
       const steps = this.#eventText(page.events, cursor, read, upTo);
       const text = await inTurns(turns, this.caller.accountId, steps);
       cursor = { ...cursor, events: page.read };
-      if (text !== '') yield { bytes: Buffer.from(text), cursor };
+      if (text !== '') {
+        const bytes = Buffer.from(text);
+        yield { bytesFor: () => bytes, cursor };
+      }
       if (!page.hasMore && (page.read.seen.equals(upTo) || page.read === read)) return;
       read = page.read;
     }
@@ -214,14 +315,12 @@ export class StreamGroup {
   }
 }
 
-/** A server-sent event (HTML standard, section 9.2.5): a type, a cursor and one line of JSON. */
-function message(type: 'device' | 'fleet_event' | 'heartbeat', id: string, data: string): string {
-  return `event: ${type}\nid: ${id}\ndata: ${data}\n\n`;
-}
+const nothing = (): null => null;
 
 /** A cursor with everything sent up to a snapshot. */
-export function cursorUpTo({ devices, events }: StreamCursor, upTo: Snapshot): StreamCursor {
+export function cursorUpTo({ devices, events, agedToMs }: StreamCursor, upTo: Snapshot): StreamCursor {
   return {
+    agedToMs,
     devices: devices === null ? null : readUpTo(upTo),
     events: events === null ? null : { seen: upTo, open: null, fromMs: null },
   };

@@ -5,6 +5,8 @@ import { heaviest, type StreamReader } from './streamReader.ts';
 const TICK_MS = 25;
 /** Every reader is visited once in this many ticks, so that a tick costs little with any number of them. */
 const TICKS_PER_ROUND = 10;
+/** How often readers are told of devices that are shown or not because time passes. */
+const TICKS_PER_AGING = 40;
 const HEARTBEAT_MS = 10_000;
 /** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
 const STALL_LIMIT_MS = 15_000;
@@ -20,14 +22,17 @@ export class StreamHeartbeats {
   readonly #ports: FeedPorts;
   /** In the order of their last visits. */
   readonly #readers: Map<StreamReader, StreamGroup>;
-  /** Those that had not taken everything when they were visited. */
-  readonly #slow = new Set<StreamReader>();
+  readonly #age: () => void;
+  /** Those for which memory was held when they were visited. */
+  readonly #heavy = new Set<StreamReader>();
   #timer: NodeJS.Timeout | null = null;
   #ticks = 0;
 
-  constructor(ports: FeedPorts, readers: Map<StreamReader, StreamGroup>) {
+  /** `age` is called every second. */
+  constructor(ports: FeedPorts, readers: Map<StreamReader, StreamGroup>, age: () => void) {
     this.#ports = ports;
     this.#readers = readers;
+    this.#age = age;
   }
 
   /** Must be called when there is a reader. The timer ends when there are none. */
@@ -37,7 +42,7 @@ export class StreamHeartbeats {
 
   /** Must be called when a reader has gone. */
   forget(reader: StreamReader): void {
-    this.#slow.delete(reader);
+    this.#heavy.delete(reader);
     if (this.#readers.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
@@ -48,7 +53,8 @@ export class StreamHeartbeats {
     const nowMs = clock();
     const isLost = follower.applied.writesLagMs() > TRUST_MS;
     follower.applied.noteReader();
-    if (++this.#ticks % TICKS_PER_ROUND === 0) for (const reader of heaviest(this.#slow)) reader.cut();
+    if (++this.#ticks % TICKS_PER_ROUND === 0) for (const reader of heaviest(this.#heavy)) reader.cut();
+    if (this.#ticks % TICKS_PER_AGING === 0) this.#age();
     let visits = Math.ceil(this.#readers.size / TICKS_PER_ROUND);
     // Spreads out the heartbeats of readers that were opened together.
     let beatsLeft = Math.ceil(this.#readers.size / 200) + 5;
@@ -74,8 +80,8 @@ export class StreamHeartbeats {
   }
 
   #endIfOver(reader: StreamReader, group: StreamGroup, nowMs: number, isLost: boolean): void {
-    if (reader.pendingBytes > 0) this.#slow.add(reader);
-    else this.#slow.delete(reader);
+    if (reader.heldBytes > 0) this.#heavy.add(reader);
+    else this.#heavy.delete(reader);
     const isStalled = reader.stalledSinceMs !== null && nowMs - reader.stalledSinceMs > STALL_LIMIT_MS;
     if (isStalled || (reader.isClosed && ++reader.visitsSinceEnd > LINGER_VISITS)) reader.cut();
     else if (isLost || group.isOver) reader.end(COME_BACK);

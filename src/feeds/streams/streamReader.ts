@@ -1,11 +1,14 @@
 import type { KeyState } from '../../access/credentials.ts';
 import type { StreamSink } from '../../http/answer.ts';
 import type { DevicesRead, EventsRead } from '../cursors.ts';
+import type { Viewer } from './viewer.ts';
 
 /** What a reader has been sent; a part that it does not want is null. */
 export interface StreamCursor {
   readonly devices: DevicesRead | null;
   readonly events: EventsRead | null;
+  /** Where views are sent: what time alone has changed until then was sent; epoch ms. */
+  readonly agedToMs: number;
 }
 
 /** Beyond it a reader is left behind until it has taken what was written. With one piece more this stays under 1 MB. */
@@ -18,6 +21,8 @@ export class StreamReader {
   /** A stream of a session ends with it. */
   readonly #endsAtMs: number;
   readonly #sink: StreamSink;
+  /** Null: it is sent every device. */
+  readonly viewer: Viewer | null;
   cursor: StreamCursor;
   lastBeatMs: number;
   /** Since when it takes nothing; null while it keeps up. */
@@ -31,17 +36,24 @@ export class StreamReader {
     cursor: StreamCursor,
     sink: StreamSink,
     nowMs: number,
+    viewer: Viewer | null = null,
   ) {
     this.#endsAtMs = endsAtMs ?? Number.POSITIVE_INFINITY;
     this.keyId = id;
     this.accountId = accountId;
     this.cursor = cursor;
     this.#sink = sink;
+    this.viewer = viewer;
     this.lastBeatMs = nowMs;
   }
 
   get pendingBytes(): number {
     return this.#sink.pendingBytes;
+  }
+
+  /** Memory that is held for it. */
+  get heldBytes(): number {
+    return this.#sink.pendingBytes + (this.viewer?.bytes ?? 0);
   }
 
   get isFull(): boolean {
@@ -77,22 +89,22 @@ export class StreamReader {
   }
 }
 
-/** Of the readers of one account together, so that its slow readers do not take the memory of all. */
-const PENDING_OF_ACCOUNT_BYTES = 64 * 1024 * 1024;
+/** Of the readers of one account together, so that they do not take the memory of all. */
+const HELD_OF_ACCOUNT_BYTES = 64 * 1024 * 1024;
 
-/** The readers that must be cut off so that no account has more pending than it may: those with the most. */
+/** The readers that must be cut off so that no more is held for an account than may be: those with the most. */
 export function heaviest(readers: Iterable<StreamReader>): StreamReader[] {
-  const slow = Map.groupBy(
-    [...readers].filter(({ pendingBytes }) => pendingBytes > 0),
+  const heavy = Map.groupBy(
+    [...readers].filter(({ heldBytes }) => heldBytes > 0),
     ({ accountId }) => accountId,
   );
-  return [...slow.values()].flatMap((ofAccount) => {
-    let bytes = ofAccount.reduce((sum, { pendingBytes }) => sum + pendingBytes, 0);
-    if (bytes <= PENDING_OF_ACCOUNT_BYTES) return [];
+  return [...heavy.values()].flatMap((ofAccount) => {
+    let bytes = ofAccount.reduce((sum, { heldBytes }) => sum + heldBytes, 0);
+    if (bytes <= HELD_OF_ACCOUNT_BYTES) return [];
     const cut: StreamReader[] = [];
-    for (const reader of ofAccount.sort((a, b) => b.pendingBytes - a.pendingBytes)) {
-      if (bytes <= PENDING_OF_ACCOUNT_BYTES) break;
-      bytes -= reader.pendingBytes;
+    for (const reader of ofAccount.sort((a, b) => b.heldBytes - a.heldBytes)) {
+      if (bytes <= HELD_OF_ACCOUNT_BYTES) break;
+      bytes -= reader.heldBytes;
       cut.push(reader);
     }
     return cut;

@@ -7,9 +7,10 @@ import type { StreamSink } from '../../http/answer.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type FeedPorts, GroupsByWorld, OpenCounts, type Touched } from '../longPolls.ts';
 import { firstRead, isCurrent, readUpTo } from '../readDevices.ts';
-import { cursorUpTo, StreamGroup } from './streamGroup.ts';
+import { ALL_PARTS, cursorUpTo, StreamGroup, type StreamPiece } from './streamGroup.ts';
 import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
 import { type StreamCursor, StreamReader } from './streamReader.ts';
+import { type DeviceView, Viewer } from './viewer.ts';
 
 /** Open streams of one key on one pod, and of all keys of an account. */
 export const STREAMS_PER_KEY = 10;
@@ -25,7 +26,6 @@ const REST_MAX_MS = 500;
 const READERS_PER_STEP = 8;
 /** After Postgres could not be asked. */
 const RETRY_MS = 1_000;
-const ALL = { devices: true, events: true } as const;
 
 interface StreamPorts extends FeedPorts {
   readonly keyring: Pick<Keyring, 'onDropped'>;
@@ -34,8 +34,10 @@ interface StreamPorts extends FeedPorts {
 
 export interface StreamRequest {
   readonly cursor: string | null;
-  /** Begin with the present state of every device; without a cursor only. */
+  /** Begin with the present state of every device; without a cursor and a view only. */
   readonly withSnapshot: boolean;
+  /** Which devices are shown, null: every one. A stream with a view begins with all of them, also at a cursor. */
+  readonly view: DeviceView | null;
   readonly devices: boolean;
   readonly events: boolean;
 }
@@ -67,7 +69,7 @@ export class Streams {
   constructor(ports: StreamPorts) {
     this.#ports = ports;
     this.#groupsByWorld = new GroupsByWorld(ports.fleet.watch);
-    this.#heartbeats = new StreamHeartbeats(ports, this.#readers);
+    this.#heartbeats = new StreamHeartbeats(ports, this.#readers, () => this.#age());
     ports.polls.onNews((touched, by) => {
       // What this pod has committed is sent when it is followed, in the order of all pods.
       if (by === 'log' && this.#readers.size > 0) this.#note(touched);
@@ -90,7 +92,8 @@ export class Streams {
     const { server } = applied;
     const cursor = await this.#begin(caller, request);
     if (typeof cursor === 'string') return cursor;
-    return { attach: (sink) => this.#attach(caller, cursor, server, sink) };
+    const view = cursor.devices === null ? null : request.view;
+    return { attach: (sink) => this.#attach(caller, cursor, view, server, sink) };
   }
 
   /** Ends all streams; their readers go on elsewhere. */
@@ -105,28 +108,38 @@ export class Streams {
    */
   async #begin(
     caller: KeyState,
-    { cursor, withSnapshot, ...wanted }: StreamRequest,
+    { cursor, withSnapshot, view, ...wanted }: StreamRequest,
   ): Promise<StreamCursor | 'malformed' | 'expired'> {
-    const { cursors, fleet, follower, reader } = this.#ports;
+    const { cursors, clock, fleet, follower, reader } = this.#ports;
     const { applied } = follower;
     const opened = cursor === null ? null : await cursors.openMet(cursor, caller, follower);
     if (opened === 'malformed' || opened === 'expired') return opened;
-    const fresh = withSnapshot || opened !== null ? firstRead(applied.followed) : readUpTo(applied.followed);
-    const devices = wanted.devices ? (opened?.devices ?? fresh) : null;
+    const hasSnapshot = withSnapshot || opened !== null || view !== null;
+    const fresh = hasSnapshot ? firstRead(applied.followed) : readUpTo(applied.followed);
+    const known = view === null ? opened?.devices : null;
+    const devices = wanted.devices ? (known ?? fresh) : null;
     const events = wanted.events ? (opened?.events ?? (await reader.begin(caller, null)).read) : null;
     // An answer is never older than its cursor.
-    const isCaughtUp = () => isWithin({ devices, events }, applied.followed);
+    const begun = { devices, events, agedToMs: clock() };
+    const isCaughtUp = () => isWithin(begun, applied.followed);
     if (!isCaughtUp()) await follower.catchUp();
     if (cursor !== null && typeof cursors.open(cursor, caller) === 'string') return 'expired';
     if (!isCaughtUp() && applied.isComplete && opened !== null) return 'expired';
     if (devices !== null && !devices.seen.sees(fleet.removalHorizonXid(caller.worldIds))) return 'expired';
-    return { devices, events };
+    return begun;
   }
 
-  #attach(caller: KeyState, cursor: StreamCursor, server: Server, sink: StreamSink): { close(): void } {
+  #attach(
+    caller: KeyState,
+    cursor: StreamCursor,
+    view: DeviceView | null,
+    server: Server,
+    sink: StreamSink,
+  ): { close(): void } {
     const { follower, clock } = this.#ports;
-    const group = this.#groupOf(caller, cursor);
-    const reader = new StreamReader(caller, cursor, sink, clock());
+    const group = this.#groupOf(caller, cursor, view !== null);
+    const viewer = view === null ? null : new Viewer(view);
+    const reader = new StreamReader(caller, cursor, sink, clock(), viewer);
     const { keyId, accountId } = reader;
     this.#readers.set(reader, group);
     group.readerCount++;
@@ -141,14 +154,14 @@ export class Streams {
   }
 
   /** A new group begins with everything sent up to what memory holds. */
-  #groupOf(caller: KeyState, cursor: StreamCursor): StreamGroup {
+  #groupOf(caller: KeyState, cursor: StreamCursor, isOfViews: boolean): StreamGroup {
     const { accountId, worldIds } = caller;
     const { devices, events } = cursor;
-    const name = `${accountId} ${worldIds.join()} ${devices !== null} ${events !== null}`;
+    const name = [accountId, worldIds.join(), devices !== null, events !== null, isOfViews].join(' ');
     const present = this.#groups.get(name);
     if (present !== undefined && !present.isOver) return present;
     const { followed } = this.#ports.follower.applied;
-    const group = new StreamGroup(this.#ports, name, caller, cursorUpTo(cursor, followed));
+    const group = new StreamGroup(this.#ports, name, caller, cursorUpTo(cursor, followed), isOfViews);
     this.#groups.set(name, group);
     this.#groupsByWorld.add(group);
     return group;
@@ -171,9 +184,8 @@ export class Streams {
     while (!reader.isClosed) {
       try {
         const { followed } = this.#ports.follower.applied;
-        for await (const { bytes, cursor } of group.pieces(reader.cursor, followed, ALL)) {
-          reader.write(bytes);
-          reader.cursor = cursor;
+        for await (const piece of group.pieces(reader.cursor, followed, ALL_PARTS, { reader })) {
+          send(piece, reader);
           if (reader.isFull) await this.#drained(reader);
           if (reader.isClosed) return;
         }
@@ -205,6 +217,16 @@ export class Streams {
     if (this.#due.size > 0) this.#gather();
   }
 
+  /** What readers with filters are shown changes while nothing happens. */
+  #age(): void {
+    for (const group of this.#groups.values()) {
+      if (group.ageLimitsMs.length === 0) continue;
+      group.hasAged = true;
+      this.#due.add(group);
+    }
+    if (this.#due.size > 0) this.#gather();
+  }
+
   #gather(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = null;
@@ -230,18 +252,21 @@ export class Streams {
       this.#due.add(group);
       return;
     }
-    const wants = { devices: group.hasNewDevices, events: group.hasNewEvents };
+    const wants = { devices: group.hasNewDevices, events: group.hasNewEvents, aged: group.hasAged };
+    const atMs = this.#ports.clock();
     const startMs = performance.now();
     let hasFailed = false;
     group.isFlushing = true;
     group.hasNewDevices = !follower.applied.isComplete;
     group.hasNewEvents = false;
+    group.hasAged = false;
     try {
-      for await (const { bytes, cursor } of group.pieces(group.cursor, followed, wants, atOnce)) {
-        await this.#ports.turns.run(group.caller.accountId, this.#writeSteps(group, bytes, cursor));
-        group.cursor = cursor;
+      for await (const piece of group.pieces(group.cursor, followed, wants, { atOnce })) {
+        await this.#ports.turns.run(group.caller.accountId, this.#writeSteps(group, piece));
+        group.cursor = piece.cursor;
       }
-      group.cursor = cursorUpTo(group.cursor, followed);
+      const agedToMs = group.ageLimitsMs.length > 0 ? group.cursor.agedToMs : atMs;
+      group.cursor = { ...cursorUpTo(group.cursor, followed), agedToMs };
       for (const reader of group.members) reader.cursor = group.cursor;
       for (const reader of joiners) await this.#join(reader, group, followed);
     } catch (error) {
@@ -249,6 +274,7 @@ export class Streams {
       if (!this.#isClosed) this.#ports.log.warn({ err: error }, 'streams cannot go on; trying again');
       group.hasNewDevices ||= wants.devices;
       group.hasNewEvents ||= wants.events;
+      group.hasAged ||= wants.aged;
       hasFailed = true;
     } finally {
       group.isFlushing = false;
@@ -273,7 +299,7 @@ export class Streams {
     }
   }
 
-  *#writeSteps(group: StreamGroup, bytes: Buffer, cursor: StreamCursor): Steps<void> {
+  *#writeSteps(group: StreamGroup, piece: StreamPiece): Steps<void> {
     let count = 0;
     for (const reader of group.members) {
       if (++count % READERS_PER_STEP === 0) yield;
@@ -283,24 +309,27 @@ export class Streams {
         void this.#drained(reader).then(() => (reader.isClosed ? undefined : this.#bringUp(reader, group)));
         continue;
       }
-      reader.write(bytes);
-      reader.cursor = cursor;
+      send(piece, reader);
     }
   }
 
   async #join(reader: StreamReader, group: StreamGroup, followed: Snapshot): Promise<void> {
-    for await (const { bytes, cursor } of group.pieces(reader.cursor, followed, ALL)) {
-      reader.write(bytes);
-      reader.cursor = cursor;
-    }
+    for await (const piece of group.pieces(reader.cursor, followed, ALL_PARTS, { reader }))
+      send(piece, reader);
     reader.cursor = group.cursor;
     group.joiners.delete(reader);
     if (!reader.isClosed) group.members.add(reader);
   }
 }
 
+function send({ bytesFor, cursor }: StreamPiece, reader: StreamReader): void {
+  const bytes = bytesFor(reader);
+  if (bytes !== null) reader.write(bytes);
+  reader.cursor = cursor;
+}
+
 /** Whether everything that was sent is within this snapshot. */
-function isWithin({ devices, events }: StreamCursor, followed: Snapshot): boolean {
+function isWithin({ devices, events }: Omit<StreamCursor, 'agedToMs'>, followed: Snapshot): boolean {
   const areDevices = devices === null || isCurrent({ followed, own: new Set() }, devices);
   return areDevices && (events === null || followed.contains(events.open?.upTo ?? events.seen));
 }

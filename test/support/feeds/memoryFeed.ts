@@ -37,6 +37,8 @@ export class MemoryFeed {
   readonly fleet = new Fleet();
   readonly unread: UnreadAnswers;
   readonly feed: DeviceFeed;
+  /** Without a reader of events. */
+  readonly ports: FeedPorts;
   readonly #polls: ReturnType<typeof testPolls>;
   readonly #counted: CountedAnswers;
   readonly #applied = new AppliedTransactions(Date.now);
@@ -58,8 +60,8 @@ export class MemoryFeed {
     const { polls } = this.#polls;
     const { fleet, turns, unread } = this;
     const texts = new ItemTexts();
-    const ports = { fleet, follower, cursors, polls, unread, texts, turns, clock };
-    this.feed = new DeviceFeed(ports as unknown as FeedPorts);
+    this.ports = { fleet, follower, cursors, polls, unread, texts, turns, clock } as unknown as FeedPorts;
+    this.feed = new DeviceFeed(this.ports);
   }
 
   /** What following the change log brings. */
@@ -85,13 +87,20 @@ export class MemoryFeed {
   #follow(xmax: number, start = this.#applied.server.start || 1): void {
     const server = { history: '1/1/1', lineage: 'a', start, walBytes: 0, xmax: 0 };
     this.#applied.advance({ seen: new Snapshot(xmax, xmax, []), server });
+    this.#applied.writesAtMs = Date.now();
   }
 
   /** Devices are renamed by a transaction that is followed at once. */
   edit(ids: readonly number[]): void {
-    const xid = this.#applied.followed.xmax;
-    for (const id of ids)
-      this.fleet.putDevice(fieldsOf({ id, worldId: WORLD, name: `Van ${id}, ${xid}` }), xid);
+    this.change((xid) => {
+      for (const id of ids)
+        this.fleet.putDevice(fieldsOf({ id, worldId: WORLD, name: `Van ${id}, ${xid}` }), xid);
+    });
+  }
+
+  /** A transaction that is followed at once. */
+  change(work: (xid: number) => void): void {
+    work(this.#applied.followed.xmax);
     this.followOthers();
     this.#polls.announce();
   }
