@@ -1,3 +1,4 @@
+import { SparseRows } from '../../lib/sparseRows.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
@@ -8,9 +9,6 @@ import { walkRows } from './walkRows.memory.ts';
 const UNUSED_MS = 5 * MINUTE_MS;
 /** Rows looked at between two looks at the clock. */
 const ROWS_AT_ONCE = 64;
-const PAGE_BITS = 8;
-const PAGE_INTS = 2 * 2 ** PAGE_BITS;
-const IN_PAGE = 2 ** PAGE_BITS - 1;
 
 /**
  * The devices of one world by the minute of their newest point, so that those whose age has passed a limit lately are
@@ -19,8 +17,10 @@ const IN_PAGE = 2 ** PAGE_BITS - 1;
 export class Ages {
   readonly #columns: DeviceColumns;
   readonly #minutes = new Map<number, number[]>();
-  /** Of each row its minute plus 1 (0: it is not here), and its place in the list of that minute. */
-  readonly #places: (Uint32Array | undefined)[] = [];
+  /** Of each row its minute plus 1 (0: it is not here). */
+  readonly #minuteOf = new SparseRows();
+  /** Its place in the list of that minute. */
+  readonly #places = new SparseRows();
   #isComplete = false;
   #usedAtMs: number;
 
@@ -34,32 +34,28 @@ export class Ages {
   put(row: number): void {
     const recordedAtMs = this.#columns.recordedAtMs(row);
     const minute = Number.isNaN(recordedAtMs) ? -1 : minuteOf(recordedAtMs);
-    const page = this.#pageOf(row);
-    const at = 2 * (row & IN_PAGE);
-    if (page[at] === minute + 1) return;
+    if (this.#minuteOf.get(row) === minute + 1) return;
     this.remove(row);
     if (minute === -1) return;
     const rows = this.#minutes.get(minute);
-    page[at] = minute + 1;
-    page[at + 1] = rows === undefined ? 0 : rows.push(row) - 1;
+    this.#minuteOf.set(row, minute + 1);
+    this.#places.set(row, rows === undefined ? 0 : rows.push(row) - 1);
     if (rows === undefined) this.#minutes.set(minute, [row]);
   }
 
   /** A device leaves the world. */
   remove(row: number): void {
-    const page = this.#pageOf(row);
-    const at = 2 * (row & IN_PAGE);
-    const minute = (page[at] as number) - 1;
+    const minute = this.#minuteOf.get(row) - 1;
     if (minute === -1) return;
     const rows = this.#minutes.get(minute) as number[];
     const last = rows.pop() as number;
     if (last !== row) {
-      const place = page[at + 1] as number;
+      const place = this.#places.get(row);
       rows[place] = last;
-      this.#pageOf(last)[2 * (last & IN_PAGE) + 1] = place;
+      this.#places.set(last, place);
     }
     if (rows.length === 0) this.#minutes.delete(minute);
-    page[at] = 0;
+    this.#minuteOf.set(row, 0);
   }
 
   isUnused(nowMs: number): boolean {
@@ -100,11 +96,6 @@ export class Ages {
         if (n % ROWS_AT_ONCE === 0 && pace.isDue()) yield* pace.pause();
       }
     }
-  }
-
-  #pageOf(row: number): Uint32Array {
-    this.#places[row >>> PAGE_BITS] ??= new Uint32Array(PAGE_INTS);
-    return this.#places[row >>> PAGE_BITS] as Uint32Array;
   }
 }
 
