@@ -1,7 +1,7 @@
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import type { DeviceFields } from './device.ts';
 import { wholeXid } from './deviceRows.sql.ts';
-import type { Removal } from './world.memory.ts';
+import type { Removal } from './worldChanges.memory.ts';
 
 export type StoredDevice = Omit<DeviceFields, 'editedAtMs'>;
 /** What an administrator sets. */

@@ -19,16 +19,14 @@ import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { type PackedStays, stayCount } from './stays/packedStays.ts';
 import { StayCounts } from './stays/stayCounts.ts';
+import { FIRST_VERSION, LongSearch, World } from './world.memory.ts';
 import {
   type Changed,
-  FIRST_VERSION,
-  LongSearch,
   mergeChanges,
   type Removal,
   type ShownDevice,
-  shownDevice,
-  World,
-} from './world.memory.ts';
+  shownNow,
+} from './worldChanges.memory.ts';
 
 /**
  * All devices of all tenants with their latest positions, in memory. Readers name the worlds that they may see (one or
@@ -252,11 +250,7 @@ export class Fleet {
     columns.probeBehind(afterImei);
     let offset = 0;
     for (const worldId of worldIds) offset += this.#worlds.get(worldId)?.devices.rank(PROBE) ?? 0;
-    return this.#rows(worldIds, offset, limit).map((slot) => {
-      const [movedXid, editedXid] = [columns.movedXid(slot), columns.editedXid(slot)];
-      const xid = Math.max(movedXid, editedXid);
-      return shownDevice(columns, { slot, xid, id: columns.id(slot), movedXid, editedXid });
-    });
+    return this.#rows(worldIds, offset, limit).map((slot) => shownNow(columns, slot));
   }
 
   /** See WorldChanges: the highest of these worlds. */

@@ -3,7 +3,8 @@ import { type DeviceFields, type DeviceState, type LatestPosition, namesText } f
 import type { DeviceColumns } from './deviceColumns.memory.ts';
 import type { DeviceRow } from './deviceRows.sql.ts';
 import type { PackedStays } from './stays/packedStays.ts';
-import { FIRST_VERSION, type Removal, type World } from './world.memory.ts';
+import { FIRST_VERSION, type World } from './world.memory.ts';
+import type { Removal } from './worldChanges.memory.ts';
 
 /** The fleet that is reloaded, from within. */
 interface FleetParts {

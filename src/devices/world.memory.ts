@@ -1,13 +1,6 @@
 import { distanceM } from '../geo/wgs84.ts';
 import { passingNumbers, radixOrder, release } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import {
-  type ChangedSlot,
-  ChangeOrder,
-  type ChangePlace,
-  type ChangeQuery,
-  type ChangeXids,
-} from './changeOrder.ts';
 import { Device, type DeviceFields, type LatestPosition, type Motion, type NearDevice } from './device.ts';
 import { type DeviceColumns, IMEI } from './deviceColumns.memory.ts';
 import { PositionIndex } from './index/positionIndex.ts';
@@ -18,6 +11,7 @@ import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
 import type { StayCounts } from './stays/stayCounts.ts';
 import { TileCounts } from './tiles/tileCounts.memory.ts';
+import { type Removal, WorldChanges } from './worldChanges.memory.ts';
 
 /** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;
@@ -253,150 +247,4 @@ export class LongSearch implements RowSearch {
     }
     return low;
   }
-}
-
-/** How many devices that left a world are remembered for its readers, at most. */
-const REMOVALS_MAX = 100_000;
-/** Removals that are compared before other work has its turn. */
-const REMOVALS_PER_STEP = 1_024;
-
-/** A device that has left this world. */
-export interface Removal {
-  readonly deviceId: number;
-  readonly imei: string;
-  /** The transaction by which it left. */
-  readonly xid: number;
-  readonly atMs: number;
-}
-
-/** A device as a feed shows it, with its place in the order of changes. */
-export interface ShownDevice extends ChangePlace, ChangeXids {
-  readonly device: Device;
-  readonly headingDeg: number;
-  readonly ignition: boolean | null;
-}
-
-/** A device in the world, or one that left it, with its place in the order of changes. */
-export type Changed =
-  | ShownDevice
-  | (ChangePlace & ChangeXids & { readonly device: null; readonly imei: string });
-
-/** The changes of one world: who left it, and the order in which that and the changes of its devices happened. */
-export class WorldChanges {
-  readonly #columns: DeviceColumns;
-  readonly #order: ChangeOrder;
-  /** By their rows: a device that left has one until it is forgotten. */
-  readonly #removals = new Map<number, Removal>();
-  readonly #removedRows = new Map<string, number>();
-  #horizonXid = 0;
-
-  constructor(columns: DeviceColumns) {
-    this.#columns = columns;
-    this.#order = new ChangeOrder(columns);
-  }
-
-  /** The newest transaction of a removal that is forgotten: who has not seen it cannot learn of it. */
-  get horizonXid(): number {
-    return this.#horizonXid;
-  }
-
-  /** A device came, has moved or was edited, by these transactions. */
-  put(row: number, movedXid: number, editedXid: number): void {
-    this.#order.put(row, movedXid, editedXid);
-  }
-
-  /** A device of this world has another or none now. */
-  take(row: number): void {
-    this.#order.remove(row);
-  }
-
-  /** Remembers that a device left, unless a later removal of its IMEI is known. */
-  putRemoval(removal: Removal): void {
-    const known = this.#removedRows.get(removal.imei);
-    if (known !== undefined && (this.#removals.get(known) as Removal).xid >= removal.xid) return;
-    this.dropRemoval(removal.imei);
-    const row = this.#columns.takeForRemoval(removal.deviceId);
-    this.#removals.set(row, removal);
-    this.#removedRows.set(removal.imei, row);
-    this.#order.put(row, 0, removal.xid);
-    if (this.#removals.size <= REMOVALS_MAX) return;
-    const [oldest] = this.#removals.keys();
-    this.#forget(oldest as number);
-  }
-
-  /** The device with this IMEI is back. */
-  dropRemoval(imei: string): void {
-    const row = this.#removedRows.get(imei);
-    if (row !== undefined) this.#drop(row, imei);
-  }
-
-  /** Forgets removals of before this time. */
-  forgetRemovals(beforeMs: number): void {
-    const old = [...this.#removals].filter(([, { atMs }]) => atMs < beforeMs);
-    for (const [row] of old) this.#forget(row);
-  }
-
-  /** Drops the removals that are not among these transactions by IMEI, as if they had never been. */
-  *keepRemovals(kept: ReadonlyMap<string, number>): Steps<void> {
-    let seen = 0;
-    for (const [row, { imei, xid }] of this.#removals) {
-      if (kept.get(imei) !== xid) this.#drop(row, imei);
-      if (++seen % REMOVALS_PER_STEP === 0) yield;
-    }
-  }
-
-  page(query: ChangeQuery): Changed[] {
-    return this.#order.page(query).map((change) => {
-      const removal = this.#removals.get(change.slot);
-      if (removal === undefined) return shownDevice(this.#columns, change);
-      const { xid, id, movedXid, editedXid } = change;
-      return { xid, id, movedXid, editedXid, device: null, imei: removal.imei };
-    });
-  }
-
-  /** Adds the devices of these rows, whose transactions the columns have: see ChangeOrder. */
-  fill(rows: Uint32Array): Steps<void> {
-    return this.#order.fill(rows);
-  }
-
-  #forget(row: number): void {
-    const { xid, imei } = this.#removals.get(row) as Removal;
-    this.#horizonXid = Math.max(this.#horizonXid, xid);
-    this.#drop(row, imei);
-  }
-
-  #drop(row: number, imei: string): void {
-    this.#removals.delete(row);
-    this.#removedRows.delete(imei);
-    this.#order.remove(row);
-    this.#columns.free(row);
-  }
-}
-
-/** A device with what the feed shows beside it. */
-export function shownDevice(
-  columns: DeviceColumns,
-  { slot, xid, id, movedXid, editedXid }: ChangedSlot,
-): ShownDevice {
-  const headingDeg = columns.headingDeg(slot);
-  const ignition = columns.ignition(slot);
-  return { xid, id, movedXid, editedXid, device: new Device(columns, slot), headingDeg, ignition };
-}
-
-/**
- * Merges pages of the changes of two worlds. No two changes of the result have the same place, so that a page may end
- * behind any of them.
- */
-export function mergeChanges(first: readonly Changed[], second: readonly Changed[]): Changed[] {
-  const merged = [...first, ...second].sort(byPlace);
-  return merged.filter((change, n) => !isSamePlace(change, merged[n - 1]));
-}
-
-/** A device that went from one world to the other has the same place in both: it comes before its removal. */
-function byPlace(a: Changed, b: Changed): number {
-  return a.xid - b.xid || a.id - b.id || Number(a.device === null) - Number(b.device === null);
-}
-
-function isSamePlace(a: ChangePlace, b: ChangePlace | undefined): boolean {
-  return a.xid === b?.xid && a.id === b.id;
 }

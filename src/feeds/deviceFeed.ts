@@ -1,6 +1,6 @@
 import type { KeyState } from '../access/credentials.ts';
 import { isSameServer, type Server, type ServerState } from '../changelog/serverStarts.ts';
-import type { Changed } from '../devices/world.memory.ts';
+import type { Changed } from '../devices/worldChanges.memory.ts';
 import { invariant } from '../lib/errors.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';

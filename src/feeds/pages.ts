@@ -1,5 +1,5 @@
 import { changedDeviceJson, DeviceTexts, removedDeviceJson } from '../devices/device.ts';
-import type { Changed } from '../devices/world.memory.ts';
+import type { Changed } from '../devices/worldChanges.memory.ts';
 import type { Handover } from '../http/answer.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';

@@ -1,7 +1,7 @@
 import type { LogPosition, Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import type { ChangeXids } from '../devices/changeOrder.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import type { Changed } from '../devices/world.memory.ts';
+import type { Changed } from '../devices/worldChanges.memory.ts';
 import { ALSO_MAX, type DevicesRead } from './cursors.ts';
 
 /** The devices in memory, and which transactions of them a reader may be sent. */

@@ -1,4 +1,4 @@
-import type { Changed } from '../devices/world.memory.ts';
+import type { Changed } from '../devices/worldChanges.memory.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { DevicesRead } from './cursors.ts';
 import { type DevicesPage, type FleetView, isCurrent, readDevices } from './readDevices.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Device } from '../../src/devices/device.ts';
-import type { Changed } from '../../src/devices/world.memory.ts';
+import type { Changed } from '../../src/devices/worldChanges.memory.ts';
 import { ItemTexts, pageBytes } from '../../src/feeds/pages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf } from '../support/devices.ts';

@@ -6,7 +6,8 @@ import type { Region } from '../index/regionWalk.ts';
 import { nearestOfWorlds } from '../nearestOfWorlds.memory.ts';
 import type { TileContent } from '../tiles/deviceTile.ts';
 import { countedTile, TileSearch, tileRegion } from '../tiles/tileSearch.memory.ts';
-import { LongSearch, type ShownDevice, shownDevice, type World } from '../world.memory.ts';
+import { LongSearch, type World } from '../world.memory.ts';
+import { type ShownDevice, shownNow } from '../worldChanges.memory.ts';
 import type { DeviceFilter } from './deviceFilter.ts';
 import { RegionCount, RegionPage, type RegionSearch, type StatusCounts } from './regionSearch.memory.ts';
 import { RowFilter } from './rowFilter.memory.ts';
@@ -239,9 +240,7 @@ export class LivingFleet {
     const columns = this.#columns;
     return ids.flatMap((id) => {
       const slot = columns.rowOfId(id);
-      if (slot === 0 || !worldIds.includes(columns.worldId(slot))) return [];
-      const [movedXid, editedXid] = [columns.movedXid(slot), columns.editedXid(slot)];
-      return shownDevice(columns, { slot, xid: Math.max(movedXid, editedXid), id, movedXid, editedXid });
+      return slot === 0 || !worldIds.includes(columns.worldId(slot)) ? [] : [shownNow(columns, slot)];
     });
   }
 

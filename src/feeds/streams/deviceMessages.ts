@@ -1,6 +1,6 @@
 import { leftDeviceJson } from '../../devices/device.ts';
 import { type DeviceFilter, passesTime } from '../../devices/living/deviceFilter.ts';
-import type { Changed } from '../../devices/world.memory.ts';
+import type { Changed } from '../../devices/worldChanges.memory.ts';
 import type { ItemTexts } from '../pages.ts';
 
 /** A server-sent event (HTML standard, section 9.2.5): a type, a cursor and one line of JSON. */

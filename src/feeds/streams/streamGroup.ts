@@ -1,7 +1,7 @@
 import type { KeyState } from '../../access/credentials.ts';
 import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
-import type { Changed } from '../../devices/world.memory.ts';
+import type { Changed } from '../../devices/worldChanges.memory.ts';
 import { formatIso } from '../../lib/time.ts';
 import { inTurns, type Steps } from '../../lib/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../cursors.ts';
