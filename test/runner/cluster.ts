@@ -8,6 +8,7 @@ export async function globalSetup(): Promise<void> {
   cluster = await startTestCluster();
   process.env['FLEET_TEST_POSTGRES'] = cluster.adminUrl;
   process.env['FLEET_TEST_TEMPLATE'] = cluster.template;
+  process.env['FLEET_TEST_CLUSTER_FILES'] = cluster.files;
 }
 
 export async function globalTeardown(): Promise<void> {

@@ -1,13 +1,18 @@
-import { chmod, mkdtemp, readFile, realpath, rm, statfs, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exists } from '../../../src/postgres/embedded/dataFolder.ts';
+import { promisify } from 'node:util';
+import { findBinaries } from '../../../src/postgres/embedded/binaries.ts';
+import { createCluster } from '../../../src/postgres/embedded/cluster.ts';
+import { exists, findDataFolder } from '../../../src/postgres/embedded/dataFolder.ts';
 import { startEmbedded } from '../../../src/postgres/embedded/embedded.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { openSql } from '../../../src/postgres/sql.ts';
 import { identifier } from '../../../src/postgres/sqlText.ts';
 
 const TEMPLATE = 'fleet_template';
+const run = promisify(execFile);
 const MEMORY_FOLDER = '/dev/shm';
 const MEMORY_NEEDED_BYTES = 4 * 1024 ** 3;
 
@@ -16,6 +21,8 @@ export interface TestCluster {
   readonly adminUrl: string;
   /** The name of a database with all migrations applied. */
   readonly template: string;
+  /** A folder with the files of a new cluster that was never started, to copy: making them takes more than a second. */
+  readonly files: string;
   /** Settles with an error when the cluster ends before `stop`. */
   readonly exited: Promise<Error | null>;
   stop(): Promise<void>;
@@ -24,8 +31,11 @@ export interface TestCluster {
 /** Starts a cluster whose databases need not outlive a power failure, in a folder that `stop` removes. */
 export async function startTestCluster(): Promise<TestCluster> {
   const dataDir = await makeDataDir();
-  const hbaFile = join(dataDir, 'trusted.conf');
-  await writeFile(hbaFile, 'host all all 127.0.0.1/32 trust\n');
+  const home = await findDataFolder(dataDir, () => undefined);
+  await createCluster(home, await findBinaries(home), false);
+  const files = join(dataDir, 'untouched');
+  await mkdir(files);
+  await run('cp', ['-a', join(home.dir, 'cluster'), join(home.dir, 'postgres-password'), files]);
   const embedded = await startEmbedded({
     dataDir,
     log: () => undefined,
@@ -36,7 +46,7 @@ export async function startTestCluster(): Promise<TestCluster> {
       shared_buffers: '128MB',
       max_wal_size: '128MB',
       wal_compression: 'off',
-      hba_file: hbaFile, // a password costs 5 ms of processor time for each of thousands of connections
+      hba_file: await writeTrust(dataDir),
     },
   });
   const stop = async (): Promise<void> => {
@@ -49,7 +59,17 @@ export async function startTestCluster(): Promise<TestCluster> {
     await stop();
     throw error;
   }
-  return { adminUrl: embedded.url, template: TEMPLATE, exited: embedded.exited, stop };
+  return { adminUrl: embedded.url, template: TEMPLATE, files, exited: embedded.exited, stop };
+}
+
+/**
+ * Writes the setting `hba_file` of a cluster that asks for no password, and returns its path: a password costs 5 ms of
+ * processor time for each of thousands of connections.
+ */
+export async function writeTrust(dataDir: string): Promise<string> {
+  const path = join(dataDir, 'trusted.conf');
+  await writeFile(path, 'host all all 127.0.0.1/32 trust\n');
+  return path;
 }
 
 /** A new folder, in memory if possible, that the account which Postgres runs as may enter unless `mode` says otherwise. */

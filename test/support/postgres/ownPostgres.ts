@@ -11,7 +11,7 @@ import { migrate } from '../../../src/postgres/migrate.ts';
 import { openSql } from '../../../src/postgres/sql.ts';
 import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../ports.ts';
-import { makeDataDir, removeDataDir } from './cluster.ts';
+import { makeDataDir, removeDataDir, writeTrust } from './cluster.ts';
 import { processesIn } from './embedded.ts';
 
 const READY_POLL_MS = 10;
@@ -44,7 +44,9 @@ export async function startOwnPostgres(t?: TestContext): Promise<OwnPostgres> {
   const dataDir = await makeDataDir();
   const home = await findDataFolder(dataDir, () => undefined);
   const binaries = await findBinaries(home);
-  await createCluster(home, binaries, false);
+  const files = process.env['FLEET_TEST_CLUSTER_FILES'];
+  if (files === undefined) await createCluster(home, binaries, false);
+  else await run('cp', ['-a', `${files}/.`, home.dir]);
   const cluster = `${home.dir}/cluster`;
   const copy = `${home.dir}/copy`;
   const port = await findFreePort();
@@ -55,6 +57,7 @@ export async function startOwnPostgres(t?: TestContext): Promise<OwnPostgres> {
     'unix_socket_directories=',
     'fsync=off',
     'max_connections=100',
+    `hba_file=${await writeTrust(dataDir)}`,
   ];
   let server: Watched | null = null;
   const start = async (): Promise<void> => {
