@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
+import { childEnv } from '../support/childEnv.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** A shell in which somebody has pasted a block of the guide. */
@@ -19,7 +20,7 @@ export function paste(t: TestContext, block: string, cwd: string, env: Record<st
     cwd,
     detached: true, // a process group, since npm starts processes of its own
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
+    env: childEnv(env),
   });
   const lines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
