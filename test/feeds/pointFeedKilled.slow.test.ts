@@ -13,13 +13,15 @@ import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { serviceEnv } from '../support/service.ts';
-import { runs } from '../support/torture.ts';
+import { IS_TORTURE, runs } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const OWNER = 'owner@example.com';
 const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 const IMEIS = Array.from({ length: 6 }, (_, n) => String(350_000_000_000_000 + n));
 const CALL_LIMIT_MS = 10_000;
+/** Between calls: in the short form the processor belongs to the restarts. */
+const PAUSE_MS = IS_TORTURE ? 20 : 100;
 
 /** One reader, who asks any pod, and again with the same cursor when an answer did not come whole. */
 class Reader {
@@ -41,7 +43,7 @@ class Reader {
   async run(): Promise<void> {
     while (!this.#isOver) {
       await this.call();
-      await sleep(20);
+      await sleep(PAUSE_MS);
     }
   }
 

@@ -10,7 +10,7 @@ import { type ChangedItem, eventsIn, openAnswer, type StreamMessage } from './fe
 const PATIENCE_MS = 8_000;
 const RETRY_MS = 20;
 /** Between calls: in the short form the processor belongs to the restarts. */
-const PAUSE_MS = IS_TORTURE ? 0 : 30;
+const PAUSE_MS = IS_TORTURE ? 0 : 100;
 
 /** Where a follower asks next: a pod that runs, or did a moment ago. */
 export type AnyPod = () => string;

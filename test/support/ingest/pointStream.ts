@@ -23,7 +23,7 @@ export type PlaceOf = (imei: string, random: () => number) => { latitude: number
 
 const RETRY_MS = 20;
 /** Between batches: in the short form the processor belongs to the restarts. */
-const PAUSE_MS = IS_TORTURE ? 0 : 25;
+const PAUSE_MS = IS_TORTURE ? 0 : 50;
 const POINTS_MAX = 12;
 const STEP_MS = 25_000;
 
