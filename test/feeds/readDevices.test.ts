@@ -7,6 +7,7 @@ import { type DevicesPage, firstRead, isCurrent } from '../../src/feeds/readDevi
 import { readInSteps } from '../../src/feeds/readInSteps.ts';
 import type { Steps } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
+import { runs } from '../support/torture.ts';
 
 const WORLD_IDS = [1, 2] as const;
 const DEVICES = 12;
@@ -186,7 +187,7 @@ test('whatever the order in which transactions commit, a reader who hops between
       );
       assert.deepEqual(new Map([...reader.states].sort()), new Map(expected));
     }),
-    { seed: 15, numRuns: 1_000 },
+    { seed: 15, numRuns: runs(250) },
   );
 });
 
