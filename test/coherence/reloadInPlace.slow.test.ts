@@ -13,7 +13,7 @@ import { IS_TORTURE } from '../support/torture.ts';
 import { allWorlds, dump, freshMemory, type MemoryPod, openMemoryPod } from './memoryPod.ts';
 import { IMEIS, RandomChanges } from './randomChanges.ts';
 
-const ROUNDS = IS_TORTURE ? 200 : 20;
+const ROUNDS = IS_TORTURE ? 200 : 8;
 const CHANGES = 12;
 const EMAILS = ['a@example.com', 'b@example.com'] as const;
 const AWAY_MS = 15 * 60_000;
