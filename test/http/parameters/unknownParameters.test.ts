@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { knownParameters } from '../../../src/http/dispatcher.ts';
 import { readQuery, unknownParametersText } from '../../../src/http/parameters.ts';
 import { openAnswer } from '../../support/feeds/feedReader.ts';
+import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { apiSide, keyOf } from '../../support/http/apiSide.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';
 import { bareRequest } from '../../support/http/http.ts';
@@ -64,7 +65,7 @@ const get = (target: string, version = 'v3') =>
 
 test('any names are answered in a header that holds nothing but tokens, whatever the answer is', async () => {
   const name = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 80 }).map((text) => encodeURIComponent(text.toWellFormed())),
+    fc.string({ unit: anyCharacter, maxLength: 80 }).map(encodeURIComponent),
     fc.string({ maxLength: 20 }).map((text) => text.replace(/[^!$-~]|[#&]/g, '')),
     fc.constantFrom('lat', 'lng', 'limit', '%0d%0aX-Evil:1', '%', '%zz', '', '__proto__', 'a,b', '+'),
   );
