@@ -5,6 +5,7 @@ import { after, suite } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { patienceMs } from '../support/patience.ts';
+import { costSoFar, keepCost } from './costs.ts';
 
 const [folder, ...files] = JSON.parse(process.env['FLEET_TEST_FILES'] ?? '[""]') as [string, ...string[]];
 /** With a pattern of names, a suite without such a test does not run, and its hooks neither: there is no end to wait for. */
@@ -34,6 +35,7 @@ export async function runFiles(hook: LoadHook): Promise<void> {
     for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
     Object.assign(process.env, environment);
     const before = openResources();
+    const costBefore = costSoFar();
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     hook.enable();
     void suite(file, async () => {
@@ -45,7 +47,9 @@ export async function runFiles(hook: LoadHook): Promise<void> {
         if (!hasPattern) hook.disable();
       }
     });
-    if (!hasPattern) await ended;
+    if (hasPattern) continue;
+    await ended;
+    keepCost(folder, index, costBefore);
   }
   clearInterval(running);
 }
