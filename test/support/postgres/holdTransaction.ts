@@ -8,6 +8,7 @@ export async function holdTransaction(
   const opened = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const transaction = sql.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`; // a slow machine takes longer than a pod may
     await work(tx);
     opened.resolve();
     await released.promise;
