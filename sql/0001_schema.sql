@@ -3,7 +3,8 @@
 --   tenants    plan, world, organization, account, membership_end, api_key, session, login_window, login_address
 --   devices    device, device_usage, device_move, device_removal, device_state, command
 --   areas      area, area_usage, area_revision, idempotent_answer
---   points     position, packed_points, packing, row_box, row_boxing
+--   points     position, late_point, followed_world, packed_points, packing, driven_cells, track_tile, track_week, row_box,
+--              row_boxing
 --   events     fleet_event, event_part
 --   webhooks   webhook, webhook_delivery, webhook_outbox_batch, webhook_outbox, webhook_left_out, webhook_removed
 --   server     instance, server_start, server_session
@@ -566,6 +567,43 @@ create table packing (
   pass_due_at timestamptz not null default '-infinity'
 );
 insert into packing default values;
+
+-- Where the devices of a world have driven, as a grid of the map: a density of cells, without devices and times. A week is the
+-- number of weeks since Monday, 5 January 1970 (UTC). When points are packed, the cells that their device and day did not
+-- have before are noted here, in the same transaction; then they are counted in track_tile, and leave this table.
+create table driven_cells (
+  id bigint generated always as identity primary key,
+  world_id bigint not null references world on delete cascade,
+  week integer not null,
+  -- How many cells, and in how many tiles of zoom 13.
+  cells integer not null,
+  tiles integer not null,
+  bytes bytea not null
+);
+create index driven_cells_world on driven_cells (world_id, id);
+
+-- The counted cells of a week in a tile of the map: of zoom 13, and of each lower one, where a cell has the highest count of
+-- the four that it consists of. `tile` interleaves the bits of its column and row.
+create table track_tile (
+  world_id bigint not null references world on delete cascade,
+  zoom smallint not null,
+  tile integer not null,
+  week integer not null,
+  bytes bytea not null,
+  primary key (world_id, zoom, tile, week)
+);
+create index track_tile_week on track_tile (week);
+
+-- For each world and week how many tiles of zoom 13 there are, and when any of them was changed last: a value of a sequence,
+-- so that none stands for two states.
+create sequence track_revision;
+create table track_week (
+  world_id bigint not null references world on delete cascade,
+  week integer not null,
+  tiles integer not null default 0,
+  revision bigint not null default nextval('track_revision'),
+  primary key (world_id, week)
+);
 
 -- Finds the devices that were at a place in the last days, whose points are rows: a box for each device and two hours. It
 -- holds every point of the device that is a row of position, was recorded in these hours and in the time of row_boxing. It
