@@ -15,6 +15,7 @@ import type { HistoryPacker } from './history/packHistory.ts';
 import { pruneLatePoints } from './history/packing.sql.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
+import { pruneTracks } from './history/tracks/tracks.sql.ts';
 import { type Clock, DAY_MS, MINUTE_MS, weekStartMs } from './lib/time.ts';
 import { DELIVERIES, dropWeeksBefore, ensureWeeks, PACKED_POINTS, POSITIONS } from './postgres/partitions.ts';
 import type { Sql } from './postgres/sql.ts';
@@ -40,7 +41,7 @@ export interface HousekeepingPorts {
  * Once a minute: the quotas of stays are read again, old changes leave the log, old weeks the history with what is known
  * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions and
  * windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
- * boxes, and those of closed days are packed. Returns the way to stop.
+ * boxes, and those of closed days are packed and drawn. Returns the way to stop.
  */
 export function startHousekeeping(
   ports: HousekeepingPorts & { readonly readQuotas: () => Promise<unknown> },
@@ -81,6 +82,10 @@ export async function tidy(
       const rows = await dropWeeksBefore(sql, POSITIONS, oldestMs);
       const dropped = [...rows, ...(await dropWeeksBefore(sql, PACKED_POINTS, oldestMs))];
       if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped history that no plan retains');
+    },
+    async () => {
+      const oldestMs = await oldestNeededMs(sql, clock());
+      for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneTracks(sql, oldestMs)) === 0) break;
     },
     async () => {
       await advanceEventPartitions(sql, eventRetentionDays);

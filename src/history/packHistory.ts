@@ -12,8 +12,14 @@ import {
 } from '../postgres/partitions.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { PACKED_POINTS_MAX, type PackedBlob, packColumns } from './codec/packedBlob.ts';
-import { mergeColumns, type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
-import { type PackedRow, type PackedSpan, unpackRow } from './packedPoints.sql.ts';
+import {
+  emptyColumns,
+  mergeColumns,
+  type PointColumns,
+  sliceColumns,
+  writeColumns,
+} from './codec/pointColumns.ts';
+import { type PackedRow, type PackedSpan, type TimeWindow, unpackRow } from './packedPoints.sql.ts';
 import {
   endPackingPass,
   FOLLOWED_MS,
@@ -31,6 +37,10 @@ import {
   type WorldPlace,
 } from './packing.sql.ts';
 import { PackingRests } from './packingRests.ts';
+import { MOTION } from './points.sql.ts';
+import { countDriven } from './tracks/countDriven.ts';
+import { newlyDriven } from './tracks/drawnTrack.ts';
+import { COUNTED_AT_A_TIME, type DrivenCells, insertDriven, weekOf } from './tracks/tracks.sql.ts';
 
 /** Points stay rows for so long, and until their day (UTC) is over: most late ones have come by then. */
 const HOT_MS = 48 * HOUR_MS;
@@ -41,6 +51,8 @@ const WORLD_TURN_MS = 1_000;
 /** Between two passes over all devices: a day is closed once a day, and late points may wait. */
 const PASS_PAUSE_SECONDS = 3_600;
 const DEVICES_AT_A_TIME = 200;
+/** Of a day, that many packed rows are looked at for where the device has driven already: 80 000 points. */
+const DAY_SPANS_MAX = 8;
 
 export interface PackPorts {
   readonly sql: Sql;
@@ -82,7 +94,7 @@ export class HistoryPacker {
     const untilMs = performance.now() + ROUND_MS;
     const isOver = (): boolean => isStopping() || performance.now() > untilMs;
     const nowMs = await selectNowMs(sql);
-    const beforeMs = Math.floor((nowMs - HOT_MS) / DAY_MS) * DAY_MS;
+    const beforeMs = closedBeforeMs(nowMs);
     const heldMs = nowMs - FOLLOWED_MS;
     const followed = await selectFollowedWorlds(sql);
     const unpackedDays = await selectUnpackedDays(sql, beforeMs, followed.size === 0 ? null : heldMs);
@@ -119,10 +131,23 @@ export class HistoryPacker {
     return 'more';
   }
 
-  /** Packs devices of a world until its turn is over. Returns how far it has come; null: to the end. */
+  /**
+   * Packs devices of a world until its turn is over, and counts where they have driven. Returns how far it has come; null: to
+   * the end.
+   */
   async #packWorld(world: WorldPlace, times: Times, isOver: () => boolean): Promise<WorldPlace | null> {
     const untilMs = performance.now() + WORLD_TURN_MS;
     const isTurnOver = (): boolean => isOver() || performance.now() > untilMs;
+    const count = (least: number): Promise<boolean> =>
+      countDriven({ ...this.#ports, rest: this.#rests.take }, world.worldId, isTurnOver, least);
+    // What waits is counted first, so it does not grow without end where counting takes longer than packing.
+    if (!(await count(COUNTED_AT_A_TIME.rows))) return world;
+    const reached = await this.#packDevices(world, times, isTurnOver);
+    if (reached !== null || (await count(1))) return reached;
+    return { ...world, afterImei: AFTER_ALL };
+  }
+
+  async #packDevices(world: WorldPlace, times: Times, isTurnOver: () => boolean): Promise<WorldPlace | null> {
     for (let place = world; ; ) {
       const devices = await selectUnpackedDevices(this.#ports.sql, place, times.beforeMs, DEVICES_AT_A_TIME);
       await this.#rests.take();
@@ -192,7 +217,8 @@ export class HistoryPacker {
     if (!isWorthPacking(rows.receivedAtMs, plan, nowMs, waitMs)) return taken;
     try {
       const replaced = into === null ? null : await selectPackedRow(sql, deviceId, into.firstMs);
-      if (await this.#pack(deviceId, taken, receivedBeforeMs, replaced)) onPacked(count);
+      const driven = await this.#newlyDriven(deviceId, taken, spans);
+      if (await this.#pack(deviceId, taken, receivedBeforeMs, replaced, driven)) onPacked(count);
     } catch (error) {
       if (!(error instanceof DamagedPoints)) throw error;
       onDamaged(error.damage);
@@ -200,11 +226,31 @@ export class HistoryPacker {
     return taken;
   }
 
+  /** Where the device has driven by these rows of a day, and not by what is packed of that day. */
+  async #newlyDriven(
+    deviceId: number,
+    rows: PointColumns,
+    spans: readonly PackedSpan[],
+  ): Promise<DrivenCells | null> {
+    const { sql, turns } = this.#ports;
+    const startMs = dayOf(rows.recordedAtMs[0] as number) * DAY_MS;
+    const day = { fromMs: startMs, toMs: startMs + DAY_MS - 1 };
+    const ofDay = spans.filter(({ firstMs, lastMs }) => lastMs >= day.fromMs && firstMs <= day.toMs);
+    let before = emptyColumns(0);
+    for (const { firstMs } of ofDay.slice(-DAY_SPANS_MAX)) {
+      const packed = await selectPackedRow(sql, deviceId, firstMs);
+      if (packed !== null) before = mergeColumns(before, readablePoints(packed, day), MOTION);
+    }
+    const all = mergeColumns(before, rows, MOTION);
+    return turns.run('packing', newlyDriven(all, before, weekOf(startMs)));
+  }
+
   async #pack(
     deviceId: number,
     rows: PointColumns,
     receivedBeforeMs: number | null,
     replaced: PackedRow | null,
+    driven: DrivenCells | null,
   ): Promise<boolean> {
     const { sql, turns } = this.#ports;
     const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).columns(), rows);
@@ -228,6 +274,7 @@ export class HistoryPacker {
           this.#rests.takeLocked,
         );
         if (!isReplaced) throw new Changed();
+        if (driven !== null) await insertDriven(tx, deviceId, driven);
       });
       return true;
     } catch (error) {
@@ -314,6 +361,24 @@ function isWorthPacking(
   if (into === null || count >= LATE_POINTS || count >= LATE_SHARE * into.count) return true;
   const oldestMs = nowMs - waitMs;
   return receivedAtMs.subarray(0, count).some((ms) => !(ms > oldestMs));
+}
+
+/** Of points that are damaged, none: others of their day are packed all the same. */
+function readablePoints(row: PackedRow, window: TimeWindow): PointColumns {
+  try {
+    return unpackRow(row).within(window, MOTION);
+  } catch (error) {
+    if (error instanceof DamagedPoints) return emptyColumns(0);
+    throw error;
+  }
+}
+
+/** After every IMEI. */
+const AFTER_ALL = ':';
+
+/** Days (UTC) that end before this time are closed: their points are packed. */
+export function closedBeforeMs(nowMs: number): number {
+  return dayOf(nowMs - HOT_MS) * DAY_MS;
 }
 
 /** The number of the day, in UTC. */

@@ -261,8 +261,12 @@ describe('packing', () => {
     await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 1_000);
     await beDue();
     const turns = newTurns();
+    let isFirst = true;
     const run: PackPorts['turns']['run'] = async (key, steps) => {
-      await happens();
+      if (isFirst) {
+        isFirst = false;
+        await happens();
+      }
       return turns.run(key, steps);
     };
     await packerWith({ turns: { run }, ...(onPacked && { onPacked }) }).round(() => false);
