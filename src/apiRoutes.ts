@@ -51,6 +51,7 @@ import { historyExportRoute } from './history/historyExport.routes.ts';
 import { historySummaryRoute } from './history/historySummary.routes.ts';
 import { PRESENCE_SCHEMAS, presenceRoute } from './history/presence.routes.ts';
 import { SUMMARY_SCHEMAS } from './history/summary/summaryView.ts';
+import { trackTileRoutes } from './history/tracks/tracks.routes.ts';
 import { BulkCalls } from './http/bulkCalls.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { ID, text } from './http/openapi/schema.ts';
@@ -118,6 +119,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     historySummaryRoute(ports),
     fleetSummaryRoute({ ...ports, sums }),
     presenceRoute(ports),
+    ...trackTileRoutes({ ...ports, bulkCalls }),
     commandsRoute(ports),
     eventsRoute(ports),
     eventFeedRoute(ports),

@@ -12,12 +12,12 @@ export const TILE_TYPE = 'application/vnd.mapbox-vector-tile';
 const TILE_CACHE_CONTROL = 'private, no-cache';
 
 /** The answers of a route that makes tiles. `nothing`: when a tile is a 204. */
-export function tileAnswers(nothing: string): readonly AnswerDescription[] {
+export function tileAnswers(nothing: string, contentType = TILE_TYPE): readonly AnswerDescription[] {
   return [
     {
       status: 200,
       description: 'The tile.',
-      contentType: TILE_TYPE,
+      contentType,
       schema: text(undefined, { format: 'binary' }),
       headers: ['ETag'],
     },
@@ -27,15 +27,20 @@ export function tileAnswers(nothing: string): readonly AnswerDescription[] {
 }
 
 /** A tile, null where nothing is in it; for a caller who knows it already, by `ifNoneMatch`, that it does. */
-export function tileAnswer(etag: string, bytes: Buffer | null, ifNoneMatch: string | undefined): Answer {
+export function tileAnswer(
+  etag: string,
+  bytes: Buffer | null,
+  ifNoneMatch: string | undefined,
+  contentType = TILE_TYPE,
+): Answer {
   const headers = { ETag: etag, 'Cache-Control': TILE_CACHE_CONTROL };
   if (namesEtag(ifNoneMatch, etag)) return { status: 304, body: null, headers };
   if (bytes === null) return { status: 204, body: null, headers };
-  return { status: 200, body: bytes, headers: { ...headers, 'Content-Type': TILE_TYPE } };
+  return { status: 200, body: bytes, headers: { ...headers, 'Content-Type': contentType } };
 }
 
 /** The error for a path that names no tile. */
-export const TILE_MESSAGE = `a tile is z/x/y.mvt in whole numbers: z from 0 to ${MAX_ZOOM}, x and y from 0 to 2^z - 1`;
+export const TILE_MESSAGE = `a tile is z/x/y in whole numbers: z from 0 to ${MAX_ZOOM}, x and y from 0 to 2^z - 1`;
 
 /** The tile that the parameters z, x and y of a path name; null where there is none. */
 export function tileOf(params: Readonly<Record<string, string>>): Tile | null {
