@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { StoredArea } from '../../src/areas/area.ts';
+import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import {
   type AreaOwner,
   copyAreas,
   insertArea,
+  passingVertices,
   selectAreasById,
   updateArea,
 } from '../../src/areas/areas.sql.ts';
+import { replaceAreas } from '../../src/coherence/applyChanges.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { insertAccount } from '../../src/tenants/accounts.sql.ts';
 import { BODIES, CIRCLE, POLYGON, TRACK, validArea } from '../support/http/areas.ts';
@@ -90,6 +94,26 @@ describe('a stored area', () => {
       );
     });
   }
+
+  test('has its own vertices in memory after a reload, where those that were compared are overwritten', async () => {
+    const owner = await newOwner();
+    const catalog = new AreaCatalog();
+    const reload = async () => {
+      const ids = new Set<number>();
+      const replace = (areas: Iterable<StoredArea>) => inOneGo(replaceAreas(catalog, areas, ids));
+      await sql.begin((tx) => copyAreas(tx, replace, passingVertices()));
+      for (const stored of await selectAreasById(sql, [...ids])) {
+        const { shape: _, ...held } = catalog.area([stored.worldId], stored.id) as Area;
+        assert.deepEqual(held, stored);
+      }
+    };
+    const areas: StoredArea[] = [];
+    for (const body of [...Object.values(bodies), POLYGON, TRACK]) areas.push(await add(owner, body));
+    await reload();
+    const { definition, measures } = validArea({ ...TRACK, name: 'New', points: TRACK.points.toReversed() });
+    await sql.begin((tx) => updateArea(tx, areas[0]?.id as number, definition, measures));
+    await reload();
+  });
 
   test('is replaced as a whole by an update, which raises its revision and keeps its age', async () => {
     const owner = await newOwner();
