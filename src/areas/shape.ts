@@ -90,12 +90,15 @@ class CircleShape implements Shape {
 /** The exact test of ringSide gives the sign, the nearest edge the amount. */
 class PolygonShape implements Shape {
   readonly #polygon: Polygon;
-  readonly #stored: StoredShape | null;
+  // Not as one object, which every area in memory would need.
+  readonly #worldId: number | null;
+  readonly #bounds: Bounds | null;
   #compiled: RingIndex | null = null;
 
   constructor(polygon: Polygon, stored: StoredShape | null) {
     this.#polygon = polygon;
-    this.#stored = stored;
+    this.#worldId = stored?.worldId ?? null;
+    this.#bounds = stored?.bounds ?? null;
   }
 
   contains(lat: number, lng: number): boolean {
@@ -117,7 +120,7 @@ class PolygonShape implements Shape {
   }
 
   boxes(): IndexBox[] {
-    return indexBoxes(this.#stored?.bounds ?? ringBounds(this.#ring()));
+    return indexBoxes(this.#bounds ?? ringBounds(this.#ring()));
   }
 
   parts(): IndexBox[] {
@@ -129,9 +132,9 @@ class PolygonShape implements Shape {
   }
 
   #compile(): RingIndex {
-    const compiled = buildRingIndex(this.#ring(), pagesOf(this.#stored));
+    const compiled = buildRingIndex(this.#ring(), pagesOf(this.#worldId));
     this.#compiled = compiled;
-    if (this.#stored !== null) compiledEdges.keep(this.#stored.worldId, this, compiled.edges);
+    if (this.#worldId !== null) compiledEdges.keep(this.#worldId, this, compiled.edges);
     return compiled;
   }
 
@@ -148,12 +151,12 @@ function boundaryM({ edges }: RingIndex, lat: number, lng: number): number {
 /** All positions within the buffer of the edges. */
 class PolylineShape implements Shape {
   readonly #polyline: Polyline;
-  readonly #stored: StoredShape | null;
+  readonly #worldId: number | null;
   #compiled: EdgeIndex | null = null;
 
   constructor(polyline: Polyline, stored: StoredShape | null) {
     this.#polyline = polyline;
-    this.#stored = stored;
+    this.#worldId = stored?.worldId ?? null;
   }
 
   contains(lat: number, lng: number): boolean {
@@ -192,9 +195,9 @@ class PolylineShape implements Shape {
   }
 
   #compile(): EdgeIndex {
-    const compiled = buildEdgeIndex(this.#path(), pagesOf(this.#stored));
+    const compiled = buildEdgeIndex(this.#path(), pagesOf(this.#worldId));
     this.#compiled = compiled;
-    if (this.#stored !== null) compiledEdges.keep(this.#stored.worldId, this, compiled);
+    if (this.#worldId !== null) compiledEdges.keep(this.#worldId, this, compiled);
     return compiled;
   }
 
@@ -205,8 +208,8 @@ class PolylineShape implements Shape {
 
 const SMALLEST_M = 1e-9;
 
-function pagesOf(stored: StoredShape | null): NumberPages {
-  return stored === null ? new NumberPages() : compiledEdges.pages(stored.worldId);
+function pagesOf(worldId: number | null): NumberPages {
+  return worldId === null ? new NumberPages() : compiledEdges.pages(worldId);
 }
 
 /** The edges of fifty thousand areas of twenty vertices, or of a thousand of two thousand. */
