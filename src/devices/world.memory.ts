@@ -139,10 +139,10 @@ export class World {
     this.#willChange(row);
     this.#subsets?.move(row, position);
     if (this.#tiles?.isUnused(position.movedAtMs) === true) this.#tiles = null;
-    this.#tiles?.take(row);
+    const before = this.#tiles?.present(row) ?? null;
     this.positions.put(row, position.lat, position.lng);
     this.#columns.move(row, position, motion);
-    this.#tiles?.put(row);
+    this.#tiles?.move(row, before);
     this.#ages?.put(row);
     if (this.#ages?.isUnused(position.movedAtMs) === true) this.#ages = null;
     this.changes.put(row, motion.xid, this.#columns.editedXid(row));

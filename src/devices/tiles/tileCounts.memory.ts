@@ -6,8 +6,8 @@ import { onlineUntilMs, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import { walkRows } from '../living/walkRows.memory.ts';
 import type { SortedList } from '../sortedList.ts';
-import { LOCATED_STATUSES, type LocatedStatus } from './deviceTile.ts';
-import { type Counted, type CountedRows, TileCell } from './tileCell.memory.ts';
+import { type Cluster, LOCATED_STATUSES, type LocatedStatus } from './deviceTile.ts';
+import { type Counted, TileCells } from './tileCells.memory.ts';
 
 /** How far ahead devices are noted that become offline. A moving one that keeps sending is looked at as seldom. */
 const HORIZON_S = 600;
@@ -21,10 +21,9 @@ const STATUS = 2 ** STATUS_BITS - 1;
  * The devices of a world by tiles of the map, with counts by status as of a second. It is told of every change of the world,
  * and notes when devices become offline, so no question has to look at them all.
  */
-export class TileCounts implements CountedRows {
-  readonly order: DeviceColumns['compare'];
+export class TileCounts {
   readonly #columns: DeviceColumns;
-  readonly #root: TileCell;
+  readonly #cells: TileCells;
   /**
    * Of each row: the status as which it is counted, 0: it is not; and above that the second for which it is noted, from #baseS
    * on. A note stays when its device moves.
@@ -41,8 +40,10 @@ export class TileCounts implements CountedRows {
 
   constructor(columns: DeviceColumns, devices: SortedList<number, number>, nowMs: number) {
     this.#columns = columns;
-    this.order = (row, other) => columns.compare(row, other);
-    this.#root = new TileCell(0, this);
+    this.#cells = new TileCells({
+      counted: (row) => this.counted(row),
+      order: (row, other) => columns.compare(row, other),
+    });
     this.#nowS = Math.floor(nowMs / 1_000);
     this.#baseS = this.#nowS - 1;
     this.#making = walkRows(columns, [devices], (row) => {
@@ -92,25 +93,40 @@ export class TileCounts implements CountedRows {
 
   /** Adds a device that has a position, unless it is there. */
   put(row: number): void {
-    const columns = this.#columns;
-    if (!columns.hasPosition(row) || this.#isIn(row)) return;
-    const status = statusAt(columns.recordedAtMs(row), columns.speedKmh(row), this.nowMs) as LocatedStatus;
-    this.#entries.set(row, this.#entries.get(row) + codeOf(status));
-    if (status !== 'offline') this.#note(row);
-    this.#root.add(this, row, this.counted(row), ++lastStamp);
+    if (!this.#columns.hasPosition(row) || this.#isIn(row)) return;
+    this.#entries.set(row, this.#entries.get(row) + codeOf(this.#statusOf(row)));
+    this.#note(row);
+    this.#cells.add(row, this.counted(row), ++lastStamp);
   }
 
-  /** Takes a device out, if it is there, before it moves or leaves. */
+  /** Takes a device out, if it is there. */
   take(row: number): void {
     if (!this.#isIn(row)) return;
     const counted = this.counted(row);
-    this.#root.take(row, counted, ++lastStamp);
+    this.#cells.take(row, counted, ++lastStamp);
     this.#entries.set(row, this.#entries.get(row) - codeOf(counted.status));
+  }
+
+  /** Where a device is, before it moves; null: it is not there. */
+  present(row: number): Counted | null {
+    return this.#isIn(row) ? this.counted(row) : null;
+  }
+
+  /** A device has another position, and was there before; see `present`. */
+  move(row: number, before: Counted | null): void {
+    if (before === null) {
+      this.put(row);
+      return;
+    }
+    const entry = this.#entries.get(row);
+    this.#entries.set(row, entry - codeOf(before.status) + codeOf(this.#statusOf(row)));
+    this.#note(row);
+    this.#cells.move(row, before, this.counted(row), ++lastStamp);
   }
 
   /** A device has other fields. */
   touch(row: number): void {
-    if (this.#isIn(row)) this.#root.touch(this.counted(row), ++lastStamp);
+    if (this.#isIn(row)) this.#cells.touch(this.counted(row), ++lastStamp);
   }
 
   counted(row: number): Counted {
@@ -122,33 +138,44 @@ export class TileCounts implements CountedRows {
     return (this.#entries.get(row) & STATUS) !== 0;
   }
 
+  #statusOf(row: number): LocatedStatus {
+    const columns = this.#columns;
+    return statusAt(columns.recordedAtMs(row), columns.speedKmh(row), this.nowMs) as LocatedStatus;
+  }
+
   /** Changes whenever a device in a tile does; it may change at other times. */
   stamp(tile: Tile): number {
-    return this.#cellAt(tile)?.stamp ?? 0;
+    const [cell] = this.#cellAt(tile);
+    return cell === 0 ? 0 : this.#cells.stamp(cell);
   }
 
   /**
-   * Shows the devices of a tile: cells `zooms` deeper that have some, and the rows of those that are in larger cells, which
+   * Shows the devices of a tile: the clusters of cells `zooms` deeper, and the rows of those that are in larger cells, which
    * are few. Takes a millisecond at most.
    */
-  visit(tile: Tile, zooms: number, cell: (cell: TileCell) => void, row: (row: number) => void): void {
-    const open: (TileCell | null)[] = [this.#cellAt(tile)];
+  visit(tile: Tile, zooms: number, show: (cluster: Cluster) => void, showRow: (row: number) => void): void {
+    const cells = this.#cells;
+    const open = [this.#cellAt(tile)];
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
-      if (next === null) continue;
-      if (next.zoom >= tile.z + zooms) cell(next);
-      else if (next.parts !== null) open.push(...next.parts);
-      else for (const each of next.rows) if (next.zoom >= tile.z || this.#isAt(tile, each)) row(each);
+      const [cell, zoom] = next;
+      if (cell === 0) continue;
+      if (zoom >= tile.z + zooms) show(cells.cluster(cell));
+      else if (cells.isDivided(cell))
+        for (let quadrant = 0; quadrant < 4; quadrant++) open.push([cells.part(cell, quadrant), zoom + 1]);
+      else for (const row of cells.rows(cell)) if (zoom >= tile.z || this.#isAt(tile, row)) showRow(row);
     }
   }
 
-  /** The cell of a tile, or the larger one without parts that has it; null: no device is in it. */
-  #cellAt({ z, x, y }: Tile): TileCell | null {
-    let cell: TileCell | null = this.#root;
-    while (cell !== null && cell.zoom < z && cell.parts !== null) {
-      const shift: number = z - cell.zoom - 1;
-      cell = cell.parts[2 * ((y >>> shift) & 1) + ((x >>> shift) & 1)] ?? null;
+  /** The cell of a tile, or the larger one that is not divided and has it, with its zoom; 0: no device is in it. */
+  #cellAt({ z, x, y }: Tile): [cell: number, zoom: number] {
+    let cell = this.#cells.root;
+    let zoom = 0;
+    while (zoom < z && this.#cells.isDivided(cell)) {
+      zoom++;
+      const shift = z - zoom;
+      cell = this.#cells.part(cell, 2 * ((y >>> shift) & 1) + ((x >>> shift) & 1));
     }
-    return cell;
+    return [cell, zoom];
   }
 
   #isAt({ z, x, y }: Tile, row: number): boolean {
@@ -168,12 +195,14 @@ export class TileCounts implements CountedRows {
       this.#note(row);
       return;
     }
-    this.#root.setOffline(this.counted(row), ++lastStamp);
+    const before = this.counted(row);
     this.#entries.set(row, codeOf('offline'));
+    this.#cells.move(row, before, this.counted(row), ++lastStamp);
   }
 
   /** Notes when to look whether a device is offline, unless it is looked at before. */
   #note(row: number): void {
+    if ((this.#entries.get(row) & STATUS) === codeOf('offline')) return;
     const second = Math.min(Math.floor(this.#onlineUntilMs(row) / 1_000), this.#nowS + HORIZON_S);
     const entry = this.#entries.get(row);
     const present = entry >>> STATUS_BITS;
