@@ -147,8 +147,9 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
     await map.said(/^the map is at /);
     const page = await fetch(`http://127.0.0.1:${wall}/`);
     assert.match(await page.text(), /maplibregl\.Map/);
-    const address = `http://127.0.0.1:${wall}/tiles/devices/12/2190/1522.mvt?max_age_seconds=86400`;
+    const address = `http://127.0.0.1:${wall}/tiles/devices/8/136/95.mvt?max_age_seconds=86400`;
     const tile = await fetch(address);
+    assert.equal(tile.status, 200);
     const { layer, points } = decodedPoints(new Uint8Array(await tile.arrayBuffer()));
     assert.equal(layer, 'devices');
     assert.ok(points.some(({ properties }) => properties['imei'] === IMEI));
