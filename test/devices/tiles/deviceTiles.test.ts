@@ -295,9 +295,13 @@ describe('a tile of devices', () => {
     fleet.move(2, positionAt(41.9001, 12.5, NOW_MS + 1));
     fleet.move(3, positionAt(10.5, 12.5, NOW_MS + 1));
     assert.equal(await again(), 304, 'a foreign device, and one elsewhere, have moved');
-    assert.equal(await again(NOW_MS + 9 * MINUTE_MS), 304);
+    // When it was looked at after ten minutes, it was not offline.
+    assert.equal(await again(NOW_MS + 11 * MINUTE_MS), 304);
     // Its newest point is a day old, and no other has come.
     assert.equal(await again(NOW_MS + 1_440 * MINUTE_MS + SECOND_MS), 200, 'it is offline');
+    const offline = etagOf(await tileAt([1], tile));
+    fleet.putDevice(fieldsOf({ id: 1, imei: imeiOf(1), worldId: 1, name: 'Renamed' }));
+    assert.equal((await tileAt([1], tile, {}, NOW_MS, offline)).status, 200, 'it has another name');
     const aged = await tileAt([1], tile, { max_age_seconds: '60' }, NOW_MS + 60 * SECOND_MS);
     assert.equal(aged.status, 204, 'a later second was asked for before');
   });
