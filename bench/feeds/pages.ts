@@ -53,7 +53,7 @@ export async function measurePages(context: CaseContext): Promise<FeedPart> {
 }
 
 /** Follows until nothing comes any more; a pod sends its own commits once more when it has followed them. */
-async function lastCursor(url: string, headers: { 'X-API-Key': string }, from: string | null) {
+export async function lastCursor(url: string, headers: { 'X-API-Key': string }, from: string | null) {
   for (let cursor = from; ; ) {
     const query = cursor === null ? '' : `&cursor=${cursor}`;
     const reply = await fetch(`${url}/api/v3/devices/changes?limit=1000${query}`, { headers });
