@@ -13,7 +13,7 @@ const TWO_31 = 2 ** 31;
 /** As many bits as are moved at once. */
 const PART_BITS = 24;
 const TWO_24 = 2 ** PART_BITS;
-const LOW_24 = TWO_24 - 1;
+const WORD_BYTES = 4;
 
 /** Writes the first `count` integers. */
 export function writeResiduals(writer: VarintWriter, integers: Float64Array, count: number): void {
@@ -49,40 +49,42 @@ export function readResiduals(
     if (length > WHOLE_BITS_MAX) throw new RangeError('a number is too long');
     if (length > 1) bitCount += length - 1;
   }
-  const bytes = reader.take(Math.ceil(bitCount / 8));
-  let at = Math.ceil(bitsBefore / 8);
-  let heldBits = 8 * at - bitsBefore;
-  let held = heldBits === 0 ? 0 : (bytes[at - 1] as number) >>> (8 - heldBits);
+  const bits = viewOf(reader.take(Math.ceil(bitCount / 8)));
+  let at = bitsBefore;
   for (let n = 0; n < integers.length; n++) {
     const length = lengths[from + n] as number;
     if (length <= 1) {
       integers[n] = length === 0 ? 0 : -1;
       continue;
     }
-    let whole = 1;
     let left = length - 1;
-    let below = 0;
-    let scale = 1;
-    // Nearly none takes more than one part.
-    for (; left > PART_BITS; left -= PART_BITS) {
-      for (; heldBits < PART_BITS; heldBits += 8) held |= (bytes[at++] as number) << heldBits;
-      below += (held & LOW_24) * scale;
-      held >>>= PART_BITS;
-      heldBits -= PART_BITS;
-      scale *= TWO_24;
-    }
-    for (; heldBits < left; heldBits += 8) held |= (bytes[at++] as number) << heldBits;
-    const part = held & ((1 << left) - 1);
-    held >>>= left;
-    heldBits -= left;
-    if (scale === 1) {
-      whole = (1 << left) | part;
-      integers[n] = whole & 1 ? -((whole + 1) >> 1) : whole >> 1;
+    if (left <= PART_BITS) {
+      const part = (bits.getUint32(at >>> 3, true) >>> (at & 7)) & ((1 << left) - 1);
+      const whole = (1 << left) | part;
+      at += left;
+      // Odd ones are below 0. Without a branch: which of them are is noise.
+      integers[n] = (whole >>> 1) ^ -(whole & 1);
       continue;
     }
-    whole = 2 ** (length - 1) + part * scale + below;
+    let below = 0;
+    for (let scale = 1; left > 0; scale *= TWO_24) {
+      const taken = Math.min(left, PART_BITS);
+      below += ((bits.getUint32(at >>> 3, true) >>> (at & 7)) & ((1 << taken) - 1)) * scale;
+      at += taken;
+      left -= taken;
+    }
+    const whole = 2 ** (length - 1) + below;
     integers[n] = whole % 2 === 1 ? -(whole + 1) / 2 : whole / 2;
   }
+}
+
+/** Bytes of which four can be read from each place on. */
+function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
+  if (byteOffset + length + WORD_BYTES <= buffer.byteLength)
+    return new DataView(buffer, byteOffset, length + WORD_BYTES);
+  const copy = new Uint8Array(length + WORD_BYTES);
+  copy.set(new Uint8Array(buffer, byteOffset, length));
+  return new DataView(copy.buffer);
 }
 
 /** How many bits integers take: what the lengths tell at least (their entropy), and the bits below the highest one. */

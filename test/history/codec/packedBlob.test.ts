@@ -32,7 +32,11 @@ const factsOf = ({ count, recordedAtMs }: PointColumns): PackedFacts => ({
   firstMs: recordedAtMs[0] as number,
   lastMs: recordedAtMs[count - 1] as number,
 });
-const pack = (points: PointColumns): PackedBlob => packColumns(inOneGo(writeColumns(points)));
+/** In memory that ends with the last byte. */
+const pack = (points: PointColumns): PackedBlob => {
+  const blob = packColumns(inOneGo(writeColumns(points)));
+  return { ...blob, bytes: Buffer.from(Uint8Array.from(blob.bytes).buffer) };
+};
 
 /** The bits of each value, since −0 is 0 and NaN is no NaN to other comparisons. */
 const bitsOf = (values: Float64Array): string[] =>
