@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'csv-parse/sync';
@@ -181,6 +181,28 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
     const file = await readFile(join(folder, `${day}.parquet`));
     const { num_rows } = parquetMetadata(Uint8Array.from(file).buffer);
     assert.equal(num_rows, 1n);
+  });
+
+  await t.test('every point comes into the warehouse once, late ones too', async () => {
+    const stored = async (): Promise<string[]> => {
+      const names = (await readdir(folder)).filter((name) => /^points-.*\.ndjson$/.test(name));
+      const files = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+      const lines = files.flatMap((file) => file.split('\n').slice(0, -1));
+      return lines.map((line) => JSON.parse(line).recorded_at).sort();
+    };
+    await run('follow-points');
+    assert.deepEqual(await stored(), []);
+    const times = [Date.now() - 5 * 86_400_000, Date.now()].map((ms) => new Date(ms).toISOString());
+    const place = { imei: IMEI, latitude: 41.5, longitude: 12.5 };
+    await send([{ ...place, recorded_at: times[1] }]);
+    await send([{ ...place, recorded_at: times[0] }]);
+    const cursor = await readFile(join(folder, 'cursor'));
+    await run('follow-points');
+    assert.deepEqual(await stored(), times);
+    // As if the run had been killed before it kept its cursor.
+    await writeFile(join(folder, 'cursor'), cursor);
+    await run('follow-points');
+    assert.deepEqual(await stored(), times);
   });
 
   await t.test(
