@@ -71,14 +71,19 @@ function explanations(name: string, area: object): Attack {
 }
 
 /** So many whole days, which end before yesterday. */
-function daysBefore(days: number): { startMs: number; from: string; to: string } {
+export function daysBefore(days: number): { startMs: number; from: string; to: string } {
   const startMs = (Math.floor(Date.now() / DAY_MS) - days - 1) * DAY_MS;
   const [from, to] = [new Date(startMs).toISOString(), new Date(startMs + days * DAY_MS).toISOString()];
   return { startMs, from, to };
 }
 
 /** Gives the first account devices with days of points around POLYGON_CENTRE. */
-async function storeFleet(seeding: AttackSeeding, devices: number, days: number, everySeconds: number) {
+export async function storeFleet(
+  seeding: AttackSeeding,
+  devices: number,
+  days: number,
+  everySeconds: number,
+) {
   const { sql } = seeding;
   await seeding.seedDevices(devices, { lat: '41.9', lng: '12.5' });
   const rows = await sql<{ id: number }[]>`
