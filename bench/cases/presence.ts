@@ -12,6 +12,7 @@ import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { openBenchSql } from '../setup/cluster.ts';
+import { measureFleetHistory } from '../setup/fleetHistory.ts';
 import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
@@ -25,10 +26,12 @@ const RADIUS_M = 500;
 const REACH_DEG = 0.2;
 
 export const presence: BenchCase = {
-  about: 'which of many vehicles were at a place in 30 days of packed points, beside nearest calls',
+  about:
+    'which of many vehicles were at a place in 30 days of packed points, and what all of them did, beside nearest calls',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
-    const sizes = smoke ? SMOKE_SIZES : SIZES;
+    const largest = { ...SIZES, vehicles: context.sizes?.at(-1) ?? SIZES.vehicles };
+    const sizes = smoke ? SMOKE_SIZES : largest;
     const world = await createWorld(context, sizes.vehicles);
     await using sql = openBenchSql(databaseUrl);
     const depots = depotsOf(sizes);
@@ -54,6 +57,10 @@ export const presence: BenchCase = {
     await ask(alone);
     const calm = await probe.during(() => sleep(smoke ? 300 : context.seconds * 200));
     const beside = await probe.during(() => ask(new Latencies()));
+    const { vehicles, days, stepSeconds } = sizes;
+    const pointsOfDay = DAY_MS / 1_000 / stepSeconds;
+    const asked = { sql, url: service.url, key: world.key, vehicles, firstMs, days, pointsOfDay };
+    const fleet = await measureFleetHistory(context, { ...asked, probe, reader });
     return {
       kind: 'measured',
       size: `${sizes.vehicles} vehicles with ${points} packed points of ${sizes.days} days, circles of ${RADIUS_M} m`,
@@ -61,8 +68,13 @@ export const presence: BenchCase = {
         { what: 'presence of 30 days', ...alone.percentiles() },
         { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...calm.percentiles() },
         { what: `nearest beside presence, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
+        ...fleet.rows,
       ],
-      metrics: { presence_p99_ms: alone.percentile(0.99), nearest_p99_ms: beside.percentile(0.99) },
+      metrics: {
+        presence_p99_ms: alone.percentile(0.99),
+        nearest_p99_ms: beside.percentile(0.99),
+        ...fleet.metrics,
+      },
     };
   },
 };
