@@ -286,10 +286,10 @@ function isBehind(xid: number, id: number, place: ChangePlace): boolean {
   return xid > place.xid || (xid === place.xid && id > place.id);
 }
 
-/** The first `count` of the changes that are offered. */
-class FirstChanges {
+/** The first `count` of the changes that are offered, by transaction (or another number that comes first), then by id. */
+export class FirstChanges<Change extends ChangePlace = ChangedSlot> {
   readonly #count: number;
-  #found: ChangedSlot[] = [];
+  #found: Change[] = [];
   /** Changes after this one are not taken. */
   #last: ChangePlace | null = null;
 
@@ -306,13 +306,13 @@ class FirstChanges {
     return this.#last !== null && isBehind(xid, id, this.#last);
   }
 
-  offer(change: ChangedSlot): void {
+  offer(change: Change): void {
     if (this.isBefore(change.xid, change.id)) return;
     this.#found.push(change);
     if (this.#found.length >= 4 * this.#count) this.#cut();
   }
 
-  inOrder(): ChangedSlot[] {
+  inOrder(): Change[] {
     this.#cut();
     return this.#found;
   }
@@ -321,6 +321,6 @@ class FirstChanges {
     this.#found.sort((a, b) => a.xid - b.xid || a.id - b.id);
     if (this.#found.length < this.#count) return;
     this.#found.length = this.#count;
-    this.#last = this.#found[this.#count - 1] as ChangedSlot;
+    this.#last = this.#found[this.#count - 1] as Change;
   }
 }

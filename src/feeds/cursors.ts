@@ -16,6 +16,17 @@ export interface DevicesRead extends LogCursor {
    * answer with something older.
    */
   readonly also: readonly number[];
+  /** Only of readers with filters. */
+  readonly filtered?: FilteredRead;
+}
+
+/** What a reader of devices that pass filters was told beside changes. */
+export interface FilteredRead {
+  /** Of its filters: see filterHash. */
+  readonly hash: number;
+  /** What time alone had changed before was told, and at that millisecond of devices with ids up to `agedToId`. */
+  readonly agedToMs: number;
+  readonly agedToId: number;
 }
 
 /** How far a reader of events has come. */
@@ -198,6 +209,7 @@ const VERSION = 3;
 const HAS_DEVICES = 1;
 const HAS_EVENTS = 2;
 const HAS_POINTS = 4;
+const HAS_FILTERS = 8;
 
 /** A cursor as bytes. Its snapshots must be `within` SNAPSHOT_MAX_BYTES. */
 export function encodeCursor(cursor: FeedCursor): Buffer {
@@ -207,7 +219,8 @@ export function encodeCursor(cursor: FeedCursor): Buffer {
   to.number(
     (devices === null ? 0 : HAS_DEVICES) +
       (events === null ? 0 : HAS_EVENTS) +
-      (points === undefined ? 0 : HAS_POINTS),
+      (points === undefined ? 0 : HAS_POINTS) +
+      (devices?.filtered === undefined ? 0 : HAS_FILTERS),
   );
   to.number(Math.floor(cursor.issuedAtMs / 1000));
   to.number(cursor.accountId);
@@ -240,6 +253,11 @@ export function encodeCursor(cursor: FeedCursor): Buffer {
     to.text(devices.listedTo ?? '');
     to.number(devices.also.length);
     for (const xid of devices.also) to.number(xid - devices.seen.xmin);
+    if (devices.filtered !== undefined) {
+      to.number(devices.filtered.hash);
+      to.number(devices.filtered.agedToMs);
+      to.number(devices.filtered.agedToId);
+    }
   }
   if (events !== null) {
     put(events);
@@ -299,6 +317,10 @@ function readCursor(from: VarintReader): FeedCursor | null {
     const { seen, open } = take();
     const listedTo = from.text() || null;
     devices = { seen, open, listedTo, also: times(from.number(), () => seen.xmin + from.number()) };
+    if ((parts & HAS_FILTERS) !== 0) {
+      const [hash, agedToMs, agedToId] = [from.number(), from.number(), from.number()];
+      devices = { ...devices, filtered: { hash, agedToMs, agedToId } };
+    }
   }
   let events: EventsRead | null = null;
   if ((parts & HAS_EVENTS) !== 0) {

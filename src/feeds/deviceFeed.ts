@@ -1,11 +1,12 @@
 import type { KeyState } from '../access/credentials.ts';
 import { isSameServer, type Server, type ServerState } from '../changelog/serverStarts.ts';
+import type { DeviceFilter } from '../devices/living/deviceFilter.ts';
 import type { Changed } from '../devices/worldChanges.memory.ts';
 import { invariant } from '../lib/errors.ts';
-import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
-import { isUnavailable } from '../postgres/sqlErrors.ts';
-import { CATCH_UP_LIMIT_MS, type DevicesRead, type FeedCursor } from './cursors.ts';
+import type { DevicesRead, FeedCursor } from './cursors.ts';
+import { catchUpWith, followFirst } from './devicesFollowed.ts';
+import { FilteredFeed } from './filteredFeed.ts';
 import { type Gathering, gather } from './gather.ts';
 import { type FeedPorts, LongPoll, PollGroup } from './longPolls.ts';
 import { type FeedAnswer, type FeedPage, type PageEnd, pageBytes, type SharedPage } from './pages.ts';
@@ -20,6 +21,8 @@ interface ChangesQuery extends Gathering {
   readonly cursor: string | null;
   readonly limit: number;
   readonly waitMs: number;
+  /** Null: every device. */
+  readonly filter?: DeviceFilter | null;
 }
 
 type Caller = Pick<KeyState, 'id' | 'accountId' | 'worldIds'>;
@@ -42,11 +45,13 @@ type CallRequest = PageRequest & ChangesQuery & { readonly caller: Caller };
 /** Devices that have changed since a cursor, from memory. */
 export class DeviceFeed {
   readonly #ports: FeedPorts;
+  readonly #filtered: FilteredFeed;
   /** The groups that a call may join, by name. */
   readonly #groups = new Map<string, DeviceGroup>();
 
   constructor(ports: FeedPorts) {
     this.#ports = ports;
+    this.#filtered = new FilteredFeed(ports);
   }
 
   /**
@@ -56,6 +61,8 @@ export class DeviceFeed {
   next(caller: Caller, query: ChangesQuery): FeedAnswer | Promise<FeedAnswer> {
     const { cursors, follower } = this.#ports;
     follower.applied.noteReader();
+    const { filter = null } = query;
+    if (filter !== null) return this.#filtered.next(caller, { ...query, filter });
     if (query.gatherMs > 0) return this.#gathered(caller, query);
     if (query.cursor === null)
       return this.#page({ ...query, caller, sent: null, read: firstRead(follower.applied.followed) });
@@ -73,7 +80,10 @@ export class DeviceFeed {
     const untilMs = clock() + query.waitMs;
     const cursor = text === null ? null : cursors.open(text, caller);
     if (cursor === 'malformed' || cursor === 'expired') return cursor;
-    if (typeof cursor === 'object' && cursor !== null && cursor.devices === null) return 'malformed';
+    if (typeof cursor === 'object' && cursor !== null) {
+      if (cursor.devices === null) return 'malformed';
+      if (cursor.devices.filtered !== undefined) return 'other_filters';
+    }
     const outcome = await gather(this.#ports, caller, query);
     if (outcome === 'full') return 'crowded';
     if (outcome === 'over')
@@ -90,6 +100,7 @@ export class DeviceFeed {
   ): FeedAnswer | Promise<FeedAnswer> {
     if (cursor === 'malformed' || cursor === 'expired') return cursor;
     if (cursor.devices === null) return 'malformed';
+    if (cursor.devices.filtered !== undefined) return 'other_filters';
     const request = { ...query, caller, sent: { text, cursor }, read: cursor.devices };
     return isCurrent(this.#view, request.read) ? this.#page(request) : this.#pageOnceCurrent(request);
   }
@@ -100,15 +111,9 @@ export class DeviceFeed {
   }
 
   async #pageOnceCurrent(request: CallRequest): Promise<FeedAnswer> {
-    const { follower, cursors } = this.#ports;
-    const untilMs = performance.now() + CATCH_UP_LIMIT_MS;
-    do await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log');
-    while (!isCurrent(this.#view, request.read) && performance.now() < untilMs);
-    // Another server may have taken over, or another database was put in its place.
-    if (typeof cursors.open(request.cursor ?? '', request.caller) === 'string') return 'expired';
-    if (isCurrent(this.#view, request.read)) return this.#page(request);
-    if (follower.applied.isComplete) return 'expired';
-    throw new DeadlineExceeded('memory does not hold yet what the cursor has seen');
+    const { cursor, caller, read } = request;
+    const caught = await catchUpWith(this.#ports, cursor, caller, read);
+    return caught === 'expired' ? caught : this.#page(request);
   }
 
   #page(request: CallRequest, isFollowed = false): FeedAnswer | Promise<FeedAnswer> {
@@ -173,7 +178,7 @@ export class DeviceFeed {
     const steps = this.#pageSteps(request, server, isFollowed);
     const made = await this.#ports.turns.run(`changes of ${request.caller.accountId}`, steps);
     if (made !== 'cut') return made;
-    await this.#follow();
+    await followFirst(this.#ports.follower);
     return this.#pageInTurns(request, server, true);
   }
 
@@ -204,16 +209,8 @@ export class DeviceFeed {
   async #pageOnceFollowed(request: CallRequest): Promise<FeedAnswer> {
     const { cursors, follower } = this.#ports;
     const { server } = follower.applied;
-    await this.#follow();
+    await followFirst(follower);
     return cursors.isKept(server) ? this.#page(request, true) : 'expired';
-  }
-
-  /** Without Postgres a page is sent without what a cursor has no room for. */
-  async #follow(): Promise<void> {
-    const following = this.#ports.follower.catchUp();
-    await withDeadline(following, CATCH_UP_LIMIT_MS, 'reading the change log').catch((error) => {
-      if (!isUnavailable(error)) throw error;
-    });
   }
 
   #wait(request: CallRequest): FeedAnswer | Promise<FeedAnswer> {

@@ -1,6 +1,6 @@
 import type { KeyState } from '../access/credentials.ts';
 import { scopeMask } from '../access/scopes.ts';
-import { changedDeviceJson, removedDeviceJson } from '../devices/device.ts';
+import { changedDeviceJson, leftDeviceJson, removedDeviceJson } from '../devices/device.ts';
 import {
   DEVICE,
   DEVICE_SCHEMAS,
@@ -11,6 +11,7 @@ import {
   imeiError,
   LOCATION,
 } from '../devices/deviceSchemas.ts';
+import { FILTER_ERRORS, FILTERS, readFilter } from '../devices/living/deviceFilter.ts';
 import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { EVENT_SCHEMAS, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
@@ -46,6 +47,7 @@ export const CURSOR: Parameter = {
     'From `meta.cursor` of the page before, of any pod. It is good for at least 24 hours; it belongs to the account.',
   schema: { type: 'string', maxLength: CURSOR_MAX_CHARS },
 };
+const OTHER_FILTERS_MESSAGE = 'cursor was made with other filters; begin without it';
 export const CURSOR_MESSAGE = 'cursor is not one that this service gave to this account for this route';
 
 /** null when it is missing or blank. */
@@ -122,6 +124,14 @@ export const FEED_SCHEMAS = {
     },
     { description: 'A device that the key does not see any more.' },
   ),
+  LeftDevice: shapeOf(
+    {
+      id: text('Equal to `imei`.'),
+      imei: text(),
+      left: { type: 'boolean', enum: [true] },
+    },
+    { description: 'A device that the key sees and that does not pass the filters any more.' },
+  ),
   RecordedEvent: {
     oneOf: [
       recorded(EVENT_SCHEMAS.GeofenceEvent),
@@ -154,13 +164,13 @@ const LIST_CHANGES: Operation = {
   tag: 'Devices',
   summary: 'Read every device that has changed since the last call',
   description:
-    'Without a cursor all devices; then what has changed since: new positions, edits, and devices that the key does not see any more. A page has a device at most once, as it is now; positions in between may be left out. Call again at once while `has_more` is true. A change may come twice and is never left out, whichever pod answers.',
-  parameters: [CURSOR, CHANGES_LIMIT, WAIT, GATHER],
+    'Without a cursor all devices; then what has changed since: new positions, edits, and devices that the key does not see any more. A page has a device at most once, as it is now; positions in between may be left out. Call again at once while `has_more` is true. A change may come twice and is never left out, whichever pod answers. With filters: first all that pass, then those that have changed or begin to pass, and `{ id, imei, left: true }` for those that pass no longer, maybe only because time has passed; it may also come for one that never passed. Send the same filters along the cursors.',
+  parameters: [...FILTERS, CURSOR, CHANGES_LIMIT, WAIT, GATHER],
   answers: [
     answered(
       200,
       'Devices that have changed.',
-      feedPage({ oneOf: [ref('ChangedDevice'), ref('RemovedDevice')] }),
+      feedPage({ oneOf: [ref('ChangedDevice'), ref('RemovedDevice'), ref('LeftDevice')] }),
       {
         devices: dataBody(
           [
@@ -173,11 +183,15 @@ const LIST_CHANGES: Operation = {
           [JSON.parse(removedDeviceJson('356938035643825'))],
           EXAMPLE_META,
         ),
+        'one that passes the filters no longer': dataBody(
+          [JSON.parse(leftDeviceJson('356938035643825'))],
+          EXAMPLE_META,
+        ),
         'nothing new': dataBody([], EXAMPLE_META),
       },
     ),
   ],
-  errors: CURSOR_ERRORS,
+  errors: [...CURSOR_ERRORS, ['BAD_REQUEST', OTHER_FILTERS_MESSAGE], ...FILTER_ERRORS],
 };
 
 const READ_EVENT_FEED: Operation = {
@@ -214,7 +228,10 @@ interface FeedRoutePorts {
 /** Everything about devices that is new since a cursor: answered from memory. */
 export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
   const handle = ({ caller, query, nowMs, whenLeft }: Call): Answer | Promise<Answer> => {
+    const filter = readFilter(query);
+    if (!filter.ok) return filter.error;
     const page = readers.deviceFeed.next(caller, {
+      filter: filter.value,
       cursor: readCursor(query),
       limit: readLimit(query, CHANGES_LIMIT),
       ...readWaits(query, caller, nowMs),
@@ -275,6 +292,8 @@ function feedAnswer(page: FeedAnswer): Answer {
   switch (page) {
     case 'malformed':
       return errorAnswer('BAD_REQUEST', CURSOR_MESSAGE);
+    case 'other_filters':
+      return errorAnswer('BAD_REQUEST', OTHER_FILTERS_MESSAGE);
     case 'expired':
       return errorAnswer('CURSOR_EXPIRED');
     case 'unread':

@@ -5,24 +5,16 @@ import type { Device } from '../../src/devices/device.ts';
 import type { Box } from '../../src/devices/living/boxRegion.ts';
 import { readFilter } from '../../src/devices/living/deviceFilter.ts';
 import type { DeviceView } from '../../src/feeds/streams/viewer.ts';
-import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
+import { imeiOf, positionAt } from '../support/devices.ts';
+import { ChangingFleet, SHARED_WORLD } from '../support/feeds/changingFleet.ts';
 import { WORLD } from '../support/feeds/memoryFeed.ts';
-import { type FakeReader, MemoryStreams, SHARED_WORLD } from '../support/feeds/memoryStreams.ts';
-import {
-  type Asked,
-  anyFilter,
-  anyPlace,
-  NOW_MS,
-  oneOf,
-  passes,
-  type Random,
-} from '../support/filteredFleet.ts';
+import { type FakeReader, MemoryStreams } from '../support/feeds/memoryStreams.ts';
+import { type Asked, anyFilter, NOW_MS, oneOf, passes, type Random } from '../support/filteredFleet.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 
 const DEVICES = 40;
 const WORLDS = [WORLD, SHARED_WORLD];
-const FOREIGN_WORLD = 9;
 const MINUTE_MS = 60_000;
 
 interface Shown {
@@ -56,34 +48,31 @@ function isInside({ west, south, east, north }: Box, { position }: Device): bool
   return lngs.some((lng) => (west <= east ? lng >= west && lng <= east : lng >= west || lng <= east));
 }
 
-/** Devices of two worlds and of a third one, and streams that show some of them. */
+/** Streams that show some of the devices of a fleet. */
 class Scene {
   readonly memory: MemoryStreams;
   readonly #random: Random;
   readonly #shown: Shown[] = [];
-  #nowMs = NOW_MS;
-  #nextId = 1;
-  #edits = 0;
-  readonly #ids = new Map<string, number>();
+  readonly #fleet: ChangingFleet;
 
   constructor(t: TestContext, seed: number) {
     this.memory = new MemoryStreams(t);
     this.#random = seededRandom(seed);
-    for (let n = 0; n < DEVICES; n++) this.#change(imeiOf(n));
+    this.#fleet = new ChangingFleet(this.memory, this.#random, DEVICES);
   }
 
   async step(): Promise<void> {
     const random = this.#random;
-    const anyImei = () => imeiOf(Math.floor(random() * DEVICES));
+    const fleet = this.#fleet;
     const steps: (() => Promise<void> | void)[] = [
-      () => this.#change(anyImei()),
-      () => this.#change(anyImei()),
-      () => this.#change(anyImei()),
-      () => this.#delete(anyImei()),
+      () => fleet.change(fleet.anyImei),
+      () => fleet.change(fleet.anyImei),
+      () => fleet.change(fleet.anyImei),
+      () => fleet.delete(fleet.anyImei),
       () => {
-        const imei = anyImei();
-        this.#delete(imei);
-        this.#change(imei);
+        const imei = fleet.anyImei;
+        fleet.delete(imei);
+        fleet.change(imei);
       },
       () => this.memory.run(20),
       () => this.memory.run(600),
@@ -91,7 +80,7 @@ class Scene {
       () =>
         this.#shown.some(({ reader }) => reader.isSlow)
           ? undefined
-          : this.#pass(oneOf(random, [1_000, 59_000, 5 * MINUTE_MS, 10 * MINUTE_MS, 1_440 * MINUTE_MS])),
+          : fleet.pass(oneOf(random, [1_000, 59_000, 5 * MINUTE_MS, 10 * MINUTE_MS, 1_440 * MINUTE_MS])),
       () => this.#open(),
       () => {
         const some = oneOf(random, this.#shown);
@@ -115,7 +104,8 @@ class Scene {
       const expected = devices
         .filter(
           (device) =>
-            (box === null || isInside(box, device)) && (asked === null || passes(device, asked, this.#nowMs)),
+            (box === null || isInside(box, device)) &&
+            (asked === null || passes(device, asked, this.#fleet.nowMs)),
         )
         .map((device) => placeOf(device.imei, device.position?.lat, device.position?.lng));
       const found = [...reader.shown].map(([imei, { location }]) =>
@@ -141,46 +131,6 @@ class Scene {
     const [box, asked] = [hasBox ? anyBox(random) : null, hasFilter ? anyFilter(random) : null];
     const keyId = Math.floor(random() * 1e9);
     this.#shown.push({ box, asked, ...(await this.memory.open(viewOf(box, asked), { keyId })) });
-  }
-
-  /** A device is made, edited or moved, or goes to another world. */
-  #change(imei: string): void {
-    const random = this.#random;
-    this.memory.change((xid) => {
-      const id = this.#ids.get(imei) ?? this.#nextId++;
-      const { fleet } = this.memory;
-      if (!this.#ids.has(imei) || random() < 0.2) {
-        const groups = oneOf(random, [[], ['north'], ['north', 'vans'], ['vans'], ['rare']]);
-        const worldId = oneOf(random, [WORLD, WORLD, SHARED_WORLD, FOREIGN_WORLD]);
-        fleet.putDevice(fieldsOf({ id, imei, worldId, groups, editedAtMs: ++this.#edits }), xid);
-      }
-      this.#ids.set(imei, id);
-      if (random() < 0.2) return;
-      const { lat, lng } = anyPlace(random);
-      const recordedAtMs =
-        this.#nowMs - oneOf(random, [-1_000, 0, 0, 0, 59_000, 9 * MINUTE_MS, 3_000 * MINUTE_MS]);
-      const position = positionAt(lat, lng, recordedAtMs, {
-        speedKmh: oneOf(random, [0, 80]),
-        movedAtMs: this.#nowMs,
-      });
-      fleet.move(id, position, { headingDeg: 0, ignition: null, revision: xid, xid });
-    });
-  }
-
-  #delete(imei: string): void {
-    const id = this.#ids.get(imei);
-    if (id === undefined) return;
-    this.memory.change((xid) => {
-      const { fleet } = this.memory;
-      const worldId = fleet.worldOf(imei) as number;
-      fleet.putRemoval(worldId, { deviceId: id, imei, xid, atMs: this.#nowMs }, true);
-    });
-    this.#ids.delete(imei);
-  }
-
-  #pass(ms: number): void {
-    this.#nowMs += ms;
-    this.memory.pass(ms);
   }
 }
 

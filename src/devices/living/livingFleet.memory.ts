@@ -217,22 +217,24 @@ export class LivingFleet {
   }
 
   /**
-   * The ids of the devices of one or two worlds whose newest point has come to be older than one of these ages since
-   * `fromMs` and before `toMs`, in steps. One that changes between steps may be among them or not.
+   * Visits the ids of the devices of one or two worlds whose newest point has come to be older than one of these ages since
+   * `fromMs` and before `toMs`, with that time, in steps. One that changes between steps may be among them or not.
    */
   *aged(
     worldIds: readonly number[],
     agesMs: Iterable<number>,
     fromMs: number,
     toMs: number,
-  ): Steps<number[]> {
-    const ids: number[] = [];
+    visit: (id: number, atMs: number) => void,
+  ): Steps<void> {
+    const columns = this.#columns;
     for (const world of this.#worldsOf(worldIds)) {
       const ages = yield* world.ages(toMs);
       for (const ageMs of agesMs)
-        yield* ages.between(fromMs - ageMs, toMs - ageMs, (row) => ids.push(this.#columns.id(row)));
+        yield* ages.between(fromMs - ageMs, toMs - ageMs, (row) =>
+          visit(columns.id(row), columns.recordedAtMs(row) + ageMs),
+        );
     }
-    return ids;
   }
 
   /** Those of these devices that are in one of the worlds, as feeds show them. They are read when they are asked: see Device. */

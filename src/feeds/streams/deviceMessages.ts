@@ -1,7 +1,8 @@
 import { leftDeviceJson } from '../../devices/device.ts';
-import { type DeviceFilter, passesTime } from '../../devices/living/deviceFilter.ts';
+import type { DeviceFilter } from '../../devices/living/deviceFilter.ts';
 import type { Changed } from '../../devices/worldChanges.memory.ts';
 import type { ItemTexts } from '../pages.ts';
+import { passesFilter } from '../readFiltered.ts';
 
 /** A server-sent event (HTML standard, section 9.2.5): a type, a cursor and one line of JSON. */
 export function message(type: 'device' | 'fleet_event' | 'heartbeat', id: string, data: string): string {
@@ -64,7 +65,7 @@ export class DeviceMessages {
   passing(filter: DeviceFilter): Uint8Array {
     let passing = this.#passing.get(filter.key);
     if (passing === undefined) {
-      passing = Uint8Array.from(this.#items, (item) => Number(passes(filter, item, this.#sent.nowMs)));
+      passing = Uint8Array.from(this.#items, (item) => Number(passesFilter(filter, item, this.#sent.nowMs)));
       this.#passing.set(filter.key, passing);
     }
     return passing;
@@ -93,14 +94,4 @@ export class DeviceMessages {
   #item(n: number): Changed {
     return this.#items[n] as Changed;
   }
-}
-
-function passes(filter: DeviceFilter, { device }: Changed, nowMs: number): boolean {
-  if (device === null) return false;
-  const { groups } = filter;
-  const { recordedAtMs, speedKmh } = device.statusFacts ?? { recordedAtMs: Number.NaN, speedKmh: 0 };
-  return (
-    passesTime(filter, recordedAtMs, speedKmh, nowMs) &&
-    (groups === null || device.groups.some((group) => groups.has(group)))
-  );
 }

@@ -198,8 +198,10 @@ export class StreamGroup {
   ): AsyncGenerator<StreamPiece, void, void> {
     const { turns, fleet } = this.#ports;
     const { accountId, worldIds } = this.caller;
-    const search = fleet.living.aged(worldIds, limitsMs, from.agedToMs, toMs);
-    yield* this.#piecesOf(await inTurns(turns, accountId, search), from);
+    const ids: number[] = [];
+    const search = fleet.living.aged(worldIds, limitsMs, from.agedToMs, toMs, (id) => ids.push(id));
+    await inTurns(turns, accountId, search);
+    yield* this.#piecesOf(ids, from);
   }
 
   /** Devices as they are now, for those readers who are to be told of them and were not yet. */

@@ -116,7 +116,9 @@ export class Streams {
     if (opened === 'malformed' || opened === 'expired') return opened;
     const hasSnapshot = withSnapshot || opened !== null || view !== null;
     const fresh = hasSnapshot ? firstRead(applied.followed) : readUpTo(applied.followed);
-    const known = view === null ? opened?.devices : null;
+    // Behind a cursor of some of the devices, a reader lacks the others.
+    const isOfAll = view === null && opened?.devices?.filtered === undefined;
+    const known = isOfAll ? opened?.devices : null;
     const devices = wanted.devices ? (known ?? fresh) : null;
     const events = wanted.events ? (opened?.events ?? (await reader.begin(caller, null)).read) : null;
     // An answer is never older than its cursor.

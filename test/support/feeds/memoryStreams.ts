@@ -4,10 +4,8 @@ import type { KeyState } from '../../../src/access/credentials.ts';
 import { type StreamRequest, Streams } from '../../../src/feeds/streams/streams.ts';
 import type { DeviceView } from '../../../src/feeds/streams/viewer.ts';
 import type { StreamSink } from '../../../src/http/answer.ts';
+import { SHARED_WORLD } from './changingFleet.ts';
 import { MemoryFeed, WORLD } from './memoryFeed.ts';
-
-/** A world of the organization, beside that of the account. */
-export const SHARED_WORLD = 8;
 
 interface ShownItem {
   readonly location: { readonly latitude: number; readonly longitude: number } | null;

@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { FirstChanges } from '../devices/changeOrder.ts';
+import { ageLimitsMs, type DeviceFilter, passesTime } from '../devices/living/deviceFilter.ts';
+import type { Changed } from '../devices/worldChanges.memory.ts';
+import type { Steps } from '../lib/workTurns.ts';
+import type { DevicesRead, FilteredRead } from './cursors.ts';
+import { type DevicesPage, type FleetView, isCurrent, readDevices } from './readDevices.ts';
+
+/** Devices that are looked at in one step: less than a millisecond. */
+const DEVICES_PER_STEP = 500;
+/** Devices that are looked at for one page; it may have fewer that pass. */
+const LOOKED_AT_MAX = 50_000;
+/** Devices of a page that are told of because time has passed: they are put in order at once. */
+const AGED_MAX = 1_000;
+
+/** A device that a reader with filters is told of; `isLeft`: it does not pass, and did maybe. */
+export interface FilteredItem {
+  readonly item: Changed;
+  readonly isLeft: boolean;
+}
+
+export interface FilteredPage extends Pick<DevicesPage, 'read' | 'hasMore' | 'isCut'> {
+  readonly items: readonly FilteredItem[];
+}
+
+/** The same number for the same filters. Of four billion. */
+export function filterHash({ key }: DeviceFilter): number {
+  return createHash('sha256').update(key).digest().readUInt32LE();
+}
+
+/** A read of what passes filters that begins at a moment. */
+export function filteredFrom(filter: DeviceFilter, nowMs: number): FilteredRead {
+  return { hash: filterHash(filter), agedToMs: nowMs, agedToId: 0 };
+}
+
+export function passesFilter(filter: DeviceFilter, { device }: Changed, nowMs: number): boolean {
+  if (device === null) return false;
+  const { recordedAtMs, speedKmh } = device.statusFacts ?? { recordedAtMs: Number.NaN, speedKmh: 0 };
+  return passesTime(filter, recordedAtMs, speedKmh, nowMs) && passesGroups(filter, device.groups);
+}
+
+function passesGroups({ groups }: DeviceFilter, ofDevice: readonly string[]): boolean {
+  return groups === null || ofDevice.some((group) => groups.has(group));
+}
+
+/**
+ * The next page of up to `limit` devices for a reader with filters, in steps: first all that pass, then those that have
+ * changed since, of which those that do not pass have left, then those that begin or cease to pass because time has
+ * passed. An IMEI is on a page once. What has left may never have passed, unless groups alone say so.
+ *
+ * `view`: what memory holds now; null when it cannot be used for what was read before.
+ */
+export function* readFiltered(
+  view: () => FleetView | null,
+  worldIds: readonly number[],
+  from: DevicesRead & { readonly filtered: FilteredRead },
+  filter: DeviceFilter,
+  limit: number,
+  nowMs: number,
+): Steps<FilteredPage | null> {
+  const items = new Map<string, FilteredItem>();
+  let read: DevicesRead = from;
+  let lookedAt = 0;
+  for (let present = view(); ; present = view()) {
+    if (present === null || !isCurrent(present, read)) {
+      if (lookedAt === 0) return null;
+      return { items: [...items.values()], read, hasMore: true, isCut: false };
+    }
+    const page = readDevices(present, worldIds, read, DEVICES_PER_STEP);
+    lookedAt += DEVICES_PER_STEP;
+    const end = takePage(items, page, read, filter, limit, nowMs);
+    read = { ...end.read, filtered: from.filtered };
+    const isOver = end.isFull || page.isCut || (page.hasMore && lookedAt >= LOOKED_AT_MAX);
+    if (isOver) return { items: [...items.values()], read, hasMore: true, isCut: page.isCut };
+    if (!page.hasMore) break;
+    yield;
+  }
+  const present = view();
+  if (present === null) return null;
+  const aged = yield* readAged(present, worldIds, from.filtered, filter, limit - items.size, nowMs);
+  for (const { item, isLeft } of aged.items) {
+    const imei = imeiOf(item);
+    if (!items.has(imei)) items.set(imei, { item, isLeft });
+  }
+  const filtered = { ...from.filtered, agedToMs: aged.toMs, agedToId: aged.toId };
+  return { items: [...items.values()], read: { ...read, filtered }, hasMore: aged.hasMore, isCut: false };
+}
+
+/** Adds what a reader is told of a page, as far as there is room. Returns how far that is. */
+function takePage(
+  items: Map<string, FilteredItem>,
+  page: DevicesPage,
+  before: DevicesRead,
+  filter: DeviceFilter,
+  limit: number,
+  nowMs: number,
+): { read: DevicesRead; isFull: boolean } {
+  const isList = before.listedTo !== null;
+  let last: Changed | null = null;
+  for (const item of page.items) {
+    const isPassing = passesFilter(filter, item, nowMs);
+    const isTold = isPassing || (!isList && mayHavePassed(item, before, filter));
+    if (isTold) {
+      const imei = imeiOf(item);
+      if (items.size === limit && !items.has(imei))
+        return { read: last === null ? before : behind(last, page, isList), isFull: true };
+      items.set(imei, { item, isLeft: !isPassing && item.device !== null });
+    }
+    last = item;
+  }
+  return { read: page.read, isFull: false };
+}
+
+/** Its groups change by edits only. */
+function mayHavePassed({ device, editedXid }: Changed, { seen }: DevicesRead, filter: DeviceFilter): boolean {
+  return device === null || !seen.sees(editedXid) || passesGroups(filter, device.groups);
+}
+
+/** Where a page goes on behind one of its items. */
+function behind(item: Changed, { begun }: DevicesPage, isList: boolean): DevicesRead {
+  if (isList) return { ...begun, listedTo: imeiOf(item) };
+  const upTo = begun.open?.upTo ?? begun.seen;
+  return { ...begun, open: { upTo, after: { xid: item.xid, id: item.id } } };
+}
+
+/** Devices that begin or cease to pass because time has passed, with how far in time they go. */
+function* readAged(
+  { fleet }: FleetView,
+  worldIds: readonly number[],
+  { agedToMs, agedToId }: FilteredRead,
+  filter: DeviceFilter,
+  room: number,
+  nowMs: number,
+): Steps<{ items: FilteredItem[]; toMs: number; toId: number; hasMore: boolean }> {
+  const limits = ageLimitsMs(filter);
+  const count = Math.min(room, AGED_MAX);
+  if (limits.length === 0 || nowMs <= agedToMs)
+    return { items: [], toMs: Math.max(nowMs, agedToMs), toId: agedToId, hasMore: false };
+  const first = new FirstChanges<{ xid: number; id: number }>(count + 1);
+  yield* fleet.living.aged(worldIds, limits, agedToMs, nowMs, (id, atMs) => {
+    if (atMs > agedToMs || id > agedToId) first.offer({ xid: atMs, id });
+  });
+  const found = first.inOrder();
+  const hasMore = found.length > count;
+  const told = found.slice(0, count);
+  const last = told.at(-1) ?? { xid: agedToMs, id: agedToId };
+  const shown = fleet.living.shown(
+    worldIds,
+    told.map(({ id }) => id),
+  );
+  const items = shown.map((item) => ({ item, isLeft: !passesFilter(filter, item, nowMs) }));
+  return hasMore
+    ? { items, toMs: last.xid, toId: last.id, hasMore }
+    : { items, toMs: nowMs, toId: 0, hasMore };
+}
+
+/** Takes the device as it is: memory changes while the page is made, and an answer must not be newer than its cursor says. */
+function imeiOf(item: Changed): string {
+  return item.device === null ? item.imei : item.device.taken().imei;
+}
