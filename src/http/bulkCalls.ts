@@ -128,8 +128,11 @@ export function answerInTurns(
   accountId: number,
   steps: Steps<Answer>,
 ): Answer | Promise<Answer> {
-  const goOn = (step: IteratorResult<undefined, Answer>): Answer | Promise<Answer> =>
-    step.done === true ? step.value : bulkCalls.run(accountId, () => steps);
+  const goOn = (step: IteratorResult<undefined, Answer>): Answer | Promise<Answer> => {
+    if (step.done === true) return step.value;
+    // When its turn never comes, what the first step has begun is undone all the same.
+    return bulkCalls.run(accountId, () => steps).finally(() => steps.return(undefined as never));
+  };
   const first = atOnce.run(accountId, () => steps.next());
   return first instanceof Promise ? first.then(goOn) : goOn(first);
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CutAnswer, NotBegun, type StreamedBody } from '../../src/http/answer.ts';
-import { BulkCalls } from '../../src/http/bulkCalls.ts';
+import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../../src/http/answer.ts';
+import { answerInTurns, BulkCalls } from '../../src/http/bulkCalls.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { OutOfTime } from '../../src/lib/time.ts';
-import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
+import { AtOnce, type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
 import { spin } from '../support/spin.ts';
 
 const BUSY = 1;
@@ -47,6 +47,25 @@ describe('batches', () => {
     await run(CALM, 1);
     assert.ok(started() <= 4, `${started()} batches began`);
     assert.equal((await Promise.all(accepted)).length, 52);
+  });
+
+  test('that are refused after their first step undo what that has begun', async () => {
+    const turns = new WorkTurns<string | number>(3);
+    const bulkCalls = new BulkCalls(turns);
+    const waiting = Array.from({ length: 52 }, () => bulkCalls.run(BUSY, () => steps([])));
+    const undone: string[] = [];
+    function* steps(noted: string[]): Steps<Answer> {
+      try {
+        yield;
+        return errorAnswer('NOT_FOUND');
+      } finally {
+        noted.push('undone');
+      }
+    }
+    const refused = answerInTurns({ bulkCalls, atOnce: new AtOnce(turns) }, BUSY, steps(undone));
+    await assert.rejects(Promise.resolve(refused), Overloaded);
+    assert.deepEqual(undone, ['undone']);
+    await Promise.all(waiting);
   });
 
   test('without end are cut off', async (t) => {
