@@ -302,6 +302,10 @@ describe('a tile of devices', () => {
     const offline = etagOf(await tileAt([1], tile));
     fleet.putDevice(fieldsOf({ id: 1, imei: imeiOf(1), worldId: 1, name: 'Renamed' }));
     assert.equal((await tileAt([1], tile, {}, NOW_MS, offline)).status, 200, 'it has another name');
+    put(4, 1, 41.95);
+    const both = etagOf(await tileAt([1], tile));
+    fleet.putRemoval(1, { deviceId: 4, imei: imeiOf(4), xid: 0, atMs: NOW_MS }, true);
+    assert.equal((await tileAt([1], tile, {}, NOW_MS, both)).status, 200, 'one of two was removed');
     const aged = await tileAt([1], tile, { max_age_seconds: '60' }, NOW_MS + 60 * SECOND_MS);
     assert.equal(aged.status, 204, 'a later second was asked for before');
   });
