@@ -16,6 +16,7 @@ const READ: Readonly<Record<string, string | null>> = {
   ChangedDevice:
     'imei name plate status ignition groups location latitude longitude speed_kmh recorded_at heading',
   Delivery: 'id event_type status attempts last_status_code last_error created_at',
+  Device: 'imei name plate status groups location latitude longitude speed_kmh recorded_at',
   DeliverySummary: 'total delivered exhausted',
   Explanation: 'verdict message visits gaps notes',
   FleetEvent: null,

@@ -52,15 +52,35 @@ export type Reply<T> =
         readonly warnings?: readonly Note[];
       };
     }
-  | {
-      readonly ok: false;
-      readonly status: number;
-      readonly message: string;
-      readonly details: readonly FieldError[];
-    };
+  | Failure;
+
+interface Failure {
+  readonly ok: false;
+  readonly status: number;
+  readonly message: string;
+  readonly details: readonly FieldError[];
+}
 
 /** One call of v1. A session that has ended leads back to the login. */
-export async function call<T>({ method, path, body, idempotencyKey }: ApiCall): Promise<Reply<T>> {
+export async function call<T>(asked: ApiCall): Promise<Reply<T>> {
+  const response = await answerTo(asked);
+  if (!(response instanceof Response)) return response;
+  const json = await response.json().catch(() => ({}));
+  return { ok: true, data: json.data as T, meta: json.meta ?? {} };
+}
+
+/** The bytes at a path; none where there is nothing. */
+export async function callTile(path: string, signal: AbortSignal): Promise<Reply<Uint8Array>> {
+  const response = await answerTo({ method: 'GET', path }, signal);
+  if (!(response instanceof Response)) return response;
+  const bytes = await response.arrayBuffer().catch(() => new ArrayBuffer(0));
+  return { ok: true, data: new Uint8Array(bytes), meta: {} };
+}
+
+async function answerTo(
+  { method, path, body, idempotencyKey }: ApiCall,
+  signal?: AbortSignal,
+): Promise<Response | Failure> {
   const asked = token.value;
   const headers = {
     ...(asked === null ? {} : { Authorization: `Bearer ${asked}` }),
@@ -73,20 +93,21 @@ export async function call<T>({ method, path, body, idempotencyKey }: ApiCall): 
       method,
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
     });
   } catch {
     return failure(0, 'The service cannot be reached. Check that it runs, then try again.');
   }
   takeServerTime(response);
+  if (response.ok) return response;
   const json = await response.json().catch(() => ({}));
-  if (response.ok) return { ok: true, data: json.data as T, meta: json.meta ?? {} };
   const { code, message = `The service answered ${response.status}.`, details = [] } = json.error ?? {};
   if (code === 'API_KEY_REQUIRED' && token.value === asked) forgetSession();
   return { ...failure(response.status, message), details };
 }
 
-function failure(status: number, message: string) {
-  return { ok: false as const, status, message, details: [] };
+function failure(status: number, message: string): Failure {
+  return { ok: false, status, message, details: [] };
 }
 
 /** What went wrong, or null once the session is open. */
@@ -116,13 +137,14 @@ interface Loaded<T> {
 }
 
 /**
- * What a GET answers; asked for again when the path or `round` changes, and with `reload`. What was refused for a time is
+ * What a GET answers (null: nothing is asked); asked for again when the path or `round` changes, and with `reload`. What was refused for a time is
  * asked for again after half a minute.
  */
-export function useLoaded<T>(path: string, round = 0): Loaded<T> {
+export function useLoaded<T>(path: string | null, round = 0): Loaded<T> {
   const [loaded, setLoaded] = useState<{ path: string; reply: Reply<T> } | null>(null);
   const [reloads, setReloads] = useState(0);
   useEffect(() => {
+    if (path === null) return;
     let isCurrent = true;
     let again: ReturnType<typeof setTimeout> | undefined;
     void call<T>({ method: 'GET', path }).then((reply) => {

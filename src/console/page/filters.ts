@@ -51,12 +51,25 @@ export function filtersIn(hash: string): Filters {
   };
 }
 
-/** Whether a device passes all filters but that of its status. */
-export function passesBesideStatus({ group, text }: Filters): (device: KnownDevice) => boolean {
-  const names = group
+/** The filters that the routes of many devices know, as a query; '': none. */
+export function filterQuery({ statuses, group }: Filters): string {
+  const query = new URLSearchParams();
+  if (statuses.length > 0) query.set('status', statuses.join());
+  const names = namesIn(group);
+  if (names.length > 0) query.set('group', names.join());
+  return String(query);
+}
+
+function namesIn(group: string): string[] {
+  return group
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
+}
+
+/** Whether a device passes all filters but that of its status. */
+export function passesBesideStatus({ group, text }: Filters): (device: KnownDevice) => boolean {
+  const names = namesIn(group);
   const fits = fitting(text);
   return (device) =>
     (names.length === 0 || names.some((name) => device.groups.includes(name))) && fits(device);

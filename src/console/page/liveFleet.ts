@@ -1,7 +1,20 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { call, forgetSession, limitEndsByMs, serverNowMs, token, wait } from './api.ts';
 import { filters } from './filters.ts';
 import { changeOf, type DeviceChange, Fleet, nameOf } from './fleet.ts';
+import {
+  chooseAgain,
+  countPath,
+  followLarge,
+  isLarge,
+  isViewLive,
+  LIMITS,
+  largeTotal,
+  openStream,
+  wantedStream,
+  wholeCounts,
+} from './largeFleet.ts';
+import { chosen } from './map/mapState.ts';
 import { SharedStream, type StreamPart } from './sharedStream.ts';
 import { ShownFleet } from './shownFleet.ts';
 import { readStream, type StreamEnd, type StreamMessage } from './stream.ts';
@@ -22,6 +35,13 @@ export type Line =
 export const line = signal<Line>({ state: 'connecting' });
 export const fleet = new Fleet();
 export const shownFleet = new ShownFleet(fleet, filters);
+/** How many devices of the chosen groups have each status; of a fleet that is not large, those that the search finds. */
+export const shownCounts = computed(() => (isLarge.value ? wholeCounts : shownFleet.counts).value);
+
+/** How many devices the account sees. */
+export function fleetSize(): number {
+  return isLarge.value ? largeTotal.value : fleet.size;
+}
 
 /** What people call a device; its IMEI while it is not known. */
 export function nameOfImei(imei: string): string {
@@ -45,6 +65,8 @@ const RETRY_MAX_MS = 10_000;
 /** Windows of limits are a minute and an hour long. */
 const LIMITED_MS = 20_000;
 const AGE_EVERY_MS = 5_000;
+/** A fleet, or a view, that has grown to so many times its limit is looked at anew. */
+const GROWN = 2;
 
 /** Follows the fleet until aborted. A lost connection resumes at its cursor, so nothing is missed or shown twice. */
 export async function followFleet(signal: AbortSignal): Promise<void> {
@@ -61,6 +83,12 @@ class LiveFleet {
   #cursor = '';
   #retryMs = RETRY_MIN_MS;
   #isAging = false;
+  /** What the open stream has shown of a large fleet, and not left since. */
+  readonly #viewed = new Set<string>();
+  /** Whether devices that the open stream has not shown yet may be kept. */
+  #isViewComplete = true;
+  /** Ends the stream that is open for another one. */
+  #turn = new AbortController();
   #limitEndsByMs: number | null = null;
 
   constructor(signal: AbortSignal) {
@@ -80,25 +108,91 @@ class LiveFleet {
     firstEvents.value = { state: 'asked' };
     fleet.clear();
     void readFirstEvents(this.#signal);
+    await this.#measure();
     while (!this.#signal.aborted) {
-      if (await this.#shared.follow(this.#signal, (part) => this.#takePart(part))) continue;
-      const end = await readStream(this.#cursor, this.#signal, {
-        opened: () => {
-          line.value = { state: 'live' };
-          this.#shared.isOpen = true;
-        },
-        take: (messages) => this.#take(messages),
-      });
-      this.#shared.isOpen = false;
-      if (this.#signal.aborted) return;
-      if (end.kind === 'forbidden') return forgetSession();
-      if (end.kind === 'expired') {
-        fleet.clear();
-        this.#cursor = '';
-        void readFirstEvents(this.#signal);
-      }
-      await this.#rest(end);
+      this.#turn = new AbortController();
+      const turn = AbortSignal.any([this.#signal, this.#turn.signal]);
+      if (isLarge.value && document.hidden) await once(document, 'visibilitychange', turn);
+      else if (isLarge.value || !(await this.#shared.follow(turn, (part) => this.#takePart(part))))
+        await this.#read(turn);
     }
+  }
+
+  /** Whether the page can hold the fleet; asked until it is answered. */
+  async #measure(): Promise<void> {
+    isLarge.value = false;
+    openStream.value = null;
+    while (!this.#signal.aborted) {
+      const reply = await call<{ total?: number }>({ method: 'GET', path: countPath('') });
+      if (reply.ok) {
+        largeTotal.value = reply.data?.total ?? 0;
+        return largeTotal.value > LIMITS.fleet ? this.#becomeLarge() : undefined;
+      }
+      await this.#rest(
+        reply.status === 429 ? { kind: 'limited', message: reply.message } : { kind: 'ended' },
+      );
+    }
+  }
+
+  #becomeLarge(): void {
+    if (this.#signal.aborted) return;
+    isLarge.value = true;
+    fleet.clear();
+    followLarge(fleet, (imei) => this.#viewed.has(imei), this.#signal);
+    const turn = (): void => this.#turn.abort();
+    const stop = wantedStream.subscribe(turn);
+    document.addEventListener('visibilitychange', turn, { signal: this.#signal });
+    this.#signal.addEventListener('abort', stop);
+  }
+
+  /** Reads the stream that is wanted until it ends. */
+  async #read(turn: AbortSignal): Promise<void> {
+    const asked = isLarge.value ? wantedStream.value : '';
+    const end = await readStream(asked, this.#cursor, turn, {
+      opened: () => {
+        line.value = { state: 'live' };
+        this.#shared.isOpen = !isLarge.value;
+        if (!isLarge.value) return;
+        // The stream before this one may have ended before its first message: what came then is in the list.
+        if (this.#cursor === '') void readFirstEvents(this.#signal);
+        openStream.value = asked;
+        this.#viewed.clear();
+        this.#isViewComplete = false;
+        if (!isViewLive.value) this.#forgetOthers();
+      },
+      take: (messages) => this.#take(messages),
+    });
+    this.#shared.isOpen = false;
+    if (turn.aborted) return;
+    if (end.kind === 'forbidden') return forgetSession();
+    if (end.kind === 'expired') {
+      fleet.clear();
+      this.#cursor = '';
+      void readFirstEvents(this.#signal);
+    }
+    await this.#rest(end);
+  }
+
+  /** Of a large fleet: forgets what is not in view, but for the chosen device. */
+  #forgetOthers(): void {
+    this.#isViewComplete = true;
+    const others = Array.from(fleet.values(), ({ imei }) => imei).filter(
+      (imei) => !this.#viewed.has(imei) && imei !== chosen.peek(),
+    );
+    fleet.apply(others.map((imei) => ({ imei, removed: true })));
+  }
+
+  /** What is to be done about a device that the stream tells of. */
+  #changeOf(told: DeviceChange | LeftDevice): DeviceChange | null {
+    const { imei } = told;
+    const isThere = !('removed' in told || 'left' in told);
+    if (!isLarge.value) return 'left' in told ? { imei, removed: true } : told;
+    if (isThere) {
+      this.#viewed.add(imei);
+      return told;
+    }
+    this.#viewed.delete(imei);
+    return 'left' in told && imei === chosen.peek() ? null : { imei, removed: true };
   }
 
   close(): void {
@@ -145,7 +239,15 @@ class LiveFleet {
       this.#retryMs = RETRY_MIN_MS;
       this.#cursor = id;
       if (event === 'fleet_event') happened.push(JSON.parse(data));
-      if (event === 'device') changed.push(JSON.parse(data));
+      if (event === 'device') {
+        const change = this.#changeOf(JSON.parse(data));
+        if (change !== null) changed.push(change);
+      }
+      // By then the devices in view have come.
+      if (event === 'heartbeat' && !this.#isViewComplete) {
+        apply();
+        this.#forgetOthers();
+      }
       if (changed.length + happened.length < APPLIED_AT_ONCE) continue;
       apply();
       const waiting = this.#pause();
@@ -179,6 +281,11 @@ class LiveFleet {
   async #age(): Promise<void> {
     if (this.#isAging) return;
     this.#isAging = true;
+    if (!isLarge.value && fleet.size > GROWN * LIMITS.fleet) {
+      this.#becomeLarge();
+      this.#turn.abort();
+    }
+    if (isLarge.value && fleet.size > GROWN * LIMITS.view) chooseAgain();
     await fleet.age(serverNowMs(), () => this.#pause());
     this.#isAging = false;
   }
@@ -187,6 +294,20 @@ class LiveFleet {
   #pause(): Promise<void> | null {
     return this.#pace.isUsedUp && !document.hidden ? this.#pace.wait() : null;
   }
+}
+
+/** Of a view: it is not in the box any more, or does not pass the filters. */
+interface LeftDevice {
+  readonly imei: string;
+  readonly left: true;
+}
+
+function once(target: EventTarget, event: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    target.addEventListener(event, () => resolve(), { once: true, signal });
+    signal.addEventListener('abort', () => resolve());
+  });
 }
 
 /** What happened before the page was opened. It is asked for until it is answered. */

@@ -14,8 +14,9 @@ export interface StreamReader {
 /** A heartbeat comes every ten seconds. */
 const SILENCE_MS = 25_000;
 
-/** Reads the stream of the account from a cursor ('' for all) until it ends, for whatever reason. */
+/** Reads the stream that a query asks for, from a cursor ('' for all) until it ends, for whatever reason. */
 export async function readStream(
+  asked: string,
   cursor: string,
   signal: AbortSignal,
   reader: StreamReader,
@@ -23,8 +24,7 @@ export async function readStream(
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
-    const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`;
-    const response = await fetch(`/api/v1/stream${query}`, {
+    const response = await fetch(streamPath(asked, cursor), {
       headers: { Authorization: `Bearer ${token.value}` },
       signal: AbortSignal.any([signal, silence.signal]),
     });
@@ -47,6 +47,14 @@ export async function readStream(
     clearTimeout(timer);
     silence.abort(); // whatever ended the reading, the line is closed
   }
+}
+
+/** Of the stream that a query asks for ('' for all of it), from a cursor or from now. */
+export function streamPath(asked: string, cursor = ''): string {
+  const query = [asked, cursor === '' ? '' : `cursor=${encodeURIComponent(cursor)}`].filter(
+    (part) => part !== '',
+  );
+  return query.length === 0 ? '/api/v1/stream' : `/api/v1/stream?${query.join('&')}`;
 }
 
 async function messageOf(response: Response): Promise<string> {

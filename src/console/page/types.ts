@@ -82,6 +82,15 @@ export type DeliverySummary = {
   readonly exhausted: number;
 };
 
+export type Device = {
+  readonly imei: string;
+  readonly name: string | null;
+  readonly plate: string | null;
+  readonly status: 'moving' | 'parked' | 'offline' | 'unknown';
+  readonly groups: readonly string[];
+  readonly location: { readonly latitude: number; readonly longitude: number; readonly speed_kmh: number; readonly recorded_at: string; } | null;
+};
+
 export type Explanation = {
   readonly verdict: 'entered' | 'left' | 'inside_pending' | 'too_short' | 'never_inside' | 'between_points' | 'no_points' | 'not_watched' | 'area_did_not_exist';
   readonly message: string;

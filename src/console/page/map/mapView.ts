@@ -1,14 +1,17 @@
 import { effect } from '@preact/signals';
 import {
+  type MapGeoJSONFeature,
   Map as MapLibre,
   type MapMouseEvent,
+  type PointLike,
   prewarm,
   ScaleControl,
   type StyleSpecification,
   setWorkerUrl,
 } from 'maplibre-gl';
-import { nameOf } from '../fleet.ts';
-import { fleet, shownFleet } from '../liveFleet.ts';
+import type { StatusCounts } from '../filters.ts';
+import { isLarge, view } from '../largeFleet.ts';
+import { fleet, nameOfImei, shownFleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
 import { areaBounds, boundsOf } from './areaShapes.ts';
 import {
@@ -20,10 +23,30 @@ import {
   vehicleColors,
   worldStyle,
 } from './baseStyle.ts';
+import { boxOf } from './box.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
-import { choose, chosen, chosenArea, drawnAreas, isFollowing, mapError, onSpot, sought } from './mapState.ts';
-import { AREA_LAYERS, areasOverlay, draftOverlay, trailOverlay } from './overlay.ts';
+import { drawClusters } from './drawClusters.ts';
+import {
+  choose,
+  chosen,
+  chosenArea,
+  clustered,
+  drawnAreas,
+  isFollowing,
+  mapError,
+  onSpot,
+  sought,
+} from './mapState.ts';
+import {
+  AREA_LAYERS,
+  areasOverlay,
+  CLUSTER_LAYERS,
+  clustersOverlay,
+  draftOverlay,
+  trailOverlay,
+} from './overlay.ts';
+import { clusterText } from './shares.ts';
 import { drawTrail } from './trail.ts';
 import { sizePxAt, worldPxOf } from './vehicleDrawing.ts';
 import { VehicleLayer } from './vehicleLayer.ts';
@@ -31,6 +54,8 @@ import { type Near, VehicleTable } from './vehicleTable.ts';
 
 const STREET_ZOOM = 14;
 const FIT_ZOOM_MAX = 13;
+/** How much closer a click on a cluster looks. */
+const CLOSER_ZOOMS = 2;
 /** A click is rarely exact. */
 const SLACK_PX = 4;
 /** The camera follows in steps that are seen. */
@@ -47,7 +72,12 @@ export class MapView {
   readonly map: MapLibre;
   readonly #table = new VehicleTable(still.matches);
   readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, () => this.#follow());
-  readonly #overlays = { areas: areasOverlay(), trail: trailOverlay(), draft: draftOverlay() };
+  readonly #overlays = {
+    areas: areasOverlay(),
+    trail: trailOverlay(),
+    clusters: clustersOverlay(),
+    draft: draftOverlay(),
+  };
   readonly #label: SpotLabel;
   readonly #stops: (() => void)[] = [];
   #style: (scheme: Scheme) => StyleSpecification | string = baseStyle;
@@ -83,6 +113,7 @@ export class MapView {
   }
 
   close(): void {
+    view.value = null;
     for (const stop of this.#stops) stop();
     this.#layer.remove();
     this.map.remove();
@@ -94,7 +125,7 @@ export class MapView {
       for (const overlay of Object.values(this.#overlays)) overlay.add(map);
     });
     this.#replaceMissingStyle();
-    map.on('mousemove', (event) => this.#label.point(event.point, () => this.#near(event.lngLat)));
+    map.on('mousemove', (event) => this.#label.point(event.point, () => this.#linesAt(event)));
     map.on('mouseout', () => this.#label.hide());
     map.on('click', (event) => this.#click(event));
     const release = (): void => {
@@ -104,6 +135,14 @@ export class MapView {
     map.on('movestart', ({ originalEvent }) => {
       if (originalEvent instanceof KeyboardEvent) release();
     });
+    const rest = (): void => {
+      if (map.getContainer().clientWidth === 0) return; // another view is shown
+      const [[west, south], [east, north]] = map.getBounds().toArray();
+      view.value = { box: boxOf({ west, south, east, north }), zoom: map.getZoom() };
+    };
+    map.on('moveend', rest);
+    map.on('resize', rest);
+    rest();
     const restyle = (): void => {
       this.#layer.colors = vehicleColors(scheme());
       map.setStyle(this.#style(scheme()), { diff: false });
@@ -130,13 +169,15 @@ export class MapView {
       }),
       effect(() => {
         fleet.round.value; // once more with each round, while the fleet comes in
-        this.#fit();
+        if (!isLarge.peek() && fleet.size !== this.#fitted.devices)
+          this.#fit(this.#table.places(nowSeconds()));
       }),
       effect(() => {
         if (chosenArea.value !== null) this.#showArea(chosenArea.value);
       }),
       drawAreas(this.#overlays.areas),
       drawTrail(this.#overlays.trail),
+      drawClusters(map, this.#overlays.clusters, (places) => this.#fit(places)),
       editDraft(map, this.#overlays.draft),
     );
   }
@@ -154,10 +195,10 @@ export class MapView {
     this.map.once('style.load', () => this.map.off('error', replace));
   }
 
-  /** Shows the whole fleet while it comes in, unless the map was moved. */
-  #fit(): void {
-    if (fleet.size === this.#fitted.devices || this.#camera() !== this.#fitted.camera) return;
-    const bounds = boundsOf([...this.#table.places(nowSeconds())]);
+  /** Shows all of these places while the fleet comes in, unless the map was moved. */
+  #fit(places: Iterable<LatLng>): void {
+    if (this.#camera() !== this.#fitted.camera) return;
+    const bounds = boundsOf([...places]);
     if (bounds === null) return;
     this.map.fitBounds(bounds, { padding: 40, maxZoom: FIT_ZOOM_MAX, animate: false });
     this.#fitted = { devices: fleet.size, camera: this.#camera() };
@@ -200,9 +241,31 @@ export class MapView {
     return this.#table.near(place, worldPxOf(this.map), maxPx, nowSeconds());
   }
 
+  /** What is under the pointer. */
+  #linesAt({ lngLat, point }: MapMouseEvent): readonly string[] {
+    const { count, imeis } = this.#near(lngLat);
+    const cluster = this.#clusterAt(point);
+    if (count === 0) return cluster === undefined ? [] : [textOf(cluster.properties)];
+    const names = imeis.slice(0, NAMES_MAX).map((imei) => nameOfImei(imei));
+    return count > names.length ? [...names, `and ${count - names.length} more`] : names;
+  }
+
+  #clusterAt(point: PointLike): MapGeoJSONFeature | undefined {
+    const { map } = this;
+    if (clustered.peek() === null || map.getLayer('cluster') === undefined) return undefined;
+    return map.queryRenderedFeatures(point, { layers: CLUSTER_LAYERS })[0];
+  }
+
   #click(event: MapMouseEvent): void {
     if (clickDraft(this.map, event)) return;
     const { lngLat, point } = event;
+    const cluster = this.#clusterAt(point);
+    if (cluster !== undefined) {
+      const imei = cluster.properties['imei'] as string | undefined;
+      if (imei !== undefined) choose(imei);
+      else this.map.easeTo({ center: lngLat, zoom: this.map.getZoom() + CLOSER_ZOOMS });
+      return;
+    }
     const near = this.#near(lngLat);
     onSpot.value = near.count > 1 ? near : null;
     if (near.count === 1) choose(near.imeis[0] ?? null);
@@ -221,9 +284,14 @@ export class MapView {
   }
 }
 
+/** Of what stands for vehicles that the page does not hold. */
+function textOf(properties: Readonly<Record<string, unknown>>): string {
+  return (properties['name'] as string | undefined) ?? clusterText(properties as StatusCounts);
+}
+
 const NAMES_MAX = 5;
 
-/** The names of the vehicles under the pointer, beside it. */
+/** What is under the pointer, beside it. */
 class SpotLabel {
   readonly #element = document.createElement('div');
   #frame: number | null = null;
@@ -235,9 +303,9 @@ class SpotLabel {
     map.append(this.#element);
   }
 
-  /** The pointer is there; `near` is asked at most once a frame. */
-  point({ x, y }: { x: number; y: number }, near: () => Near): void {
-    this.#look = () => this.#show(x, y, near());
+  /** The pointer is there; `lines` is asked at most once a frame. */
+  point({ x, y }: { x: number; y: number }, lines: () => readonly string[]): void {
+    this.#look = () => this.#show(x, y, lines());
     this.#frame ??= requestAnimationFrame(() => {
       this.#frame = null;
       this.#look?.();
@@ -249,14 +317,9 @@ class SpotLabel {
     this.#element.hidden = true;
   }
 
-  #show(x: number, y: number, { count, imeis }: Near): void {
-    this.#element.hidden = count === 0;
-    if (count === 0) return;
-    const names = imeis
-      .slice(0, NAMES_MAX)
-      .map((imei) => nameOf(fleet.get(imei) ?? { imei, name: null, plate: null }));
-    const more = count > names.length ? [`and ${count - names.length} more`] : [];
-    this.#element.textContent = [...names, ...more].join('\n');
+  #show(x: number, y: number, lines: readonly string[]): void {
+    this.#element.hidden = lines.length === 0;
+    this.#element.textContent = lines.join('\n');
     this.#element.style.translate = `${x + 14}px ${y + 14}px`;
   }
 }

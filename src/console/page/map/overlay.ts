@@ -98,6 +98,42 @@ export function trailOverlay(): Overlay {
   ]);
 }
 
+/** Of a fleet that is too large: clusters with their shares by status, and single vehicles where there are few. */
+export function clustersOverlay(): Overlay {
+  const isCluster: ExpressionSpecification = ['has', 'picture'];
+  return new Overlay('clusters', [
+    {
+      id: 'single',
+      type: 'circle',
+      filter: ['!', isCluster],
+      paint: {
+        'circle-radius': 4,
+        'circle-color': COLOR,
+        'circle-stroke-color': '#ffffff',
+        'circle-stroke-width': 1,
+      },
+    },
+    {
+      id: 'cluster',
+      type: 'symbol',
+      filter: isCluster,
+      layout: {
+        'icon-image': ['get', 'picture'],
+        'icon-size': ['get', 'scale'],
+        'icon-allow-overlap': true,
+        'text-field': ['get', 'label'],
+        'text-size': 12,
+        'text-allow-overlap': true,
+        'symbol-sort-key': ['get', 'count'],
+      },
+      paint: { 'text-color': ['get', 'ink'] },
+    },
+  ]);
+}
+
+/** Layers of it that a click may hit. */
+export const CLUSTER_LAYERS = ['cluster', 'single'];
+
 /** The draft of an area, and what of it can be dragged. */
 export function draftOverlay(): Overlay {
   const isShape: ExpressionSpecification = ['==', ['get', 'kind'], 'shape'];

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useId } from 'preact/hooks';
 import { changeFilters, filters, STATUSES, type Status } from '../filters.ts';
-import { fleet, shownFleet } from '../liveFleet.ts';
+import { fleet, shownCounts } from '../liveFleet.ts';
 import { grouped, html } from '../parts.ts';
 
 /** As the map draws them, as far as letters can. */
@@ -46,7 +46,7 @@ export function FilterBar({ submit }: { submit?: () => void }): VNode {
 }
 
 function countOf(status: Status): string {
-  return grouped(shownFleet.counts.value[status]);
+  return grouped(shownCounts.value[status]);
 }
 
 function textOf(event: InputEvent): string {
