@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { before, describe, type TestContext, test } from 'node:test';
 import type { BrowserContextOptions, Page, Route } from 'playwright-core';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
+import { violationsIn } from '../support/console/violations.ts';
 import { type Visitor, visitConsole } from '../support/console/visitor.ts';
-import { callApi, logIn } from '../support/http/application.ts';
+import { callApi, logIn, makeOwner } from '../support/http/application.ts';
 import { withoutBrowser } from '../support/http/browser.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -20,6 +22,10 @@ const DEVICES = {
   [CAR]: ['--name', 'Car 9'],
   [TRAM]: ['--name', 'Tram 7'],
 };
+const LARGE_OWNER = 'large@example.com';
+/** More than a tile shows one by one. */
+const TRUCKS = 2_400;
+const FEW = 20;
 const AREA = { name: 'Depot', type: 'circle', center: { lat: 48.2, lng: 16.37 }, radius_m: 5_000 };
 /** Small: without a graphics card each pixel of each frame costs. */
 const SMALL: BrowserContextOptions = { viewport: { width: 480, height: 600 }, reducedMotion: 'reduce' };
@@ -236,6 +242,86 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
         new Set(after.map(({ lng }) => Math.sign(lng))).size === 2,
     );
     assert.deepEqual(complaints, []);
+  });
+
+  test('a fleet that is too large for the page is in clusters that add up, and is one by one where the map is near', async (t) => {
+    await makeOwner(opened.admin, LARGE_OWNER);
+    const trucks = Array.from({ length: TRUCKS }, (_, n) => simulatedImei(n));
+    const groupOf = (n: number) => (n % 2 === 0 ? 'even' : 'odd');
+    const lines = trucks.map((imei, n) => ({ imei, name: `Truck ${n}`, groups: [groupOf(n)] }));
+    await opened.admin.importDevices(LARGE_OWNER, lines);
+    const send = (n: number, latitude: number, longitude: number, more: object = {}) => {
+      const point = { imei: trucks[n], recorded_at: Date.now() - 60_000, latitude, longitude, heading: 0 };
+      return { ...point, speed_kmh: n % 4 === 0 ? 0 : 30, ...more };
+    };
+    // Twenty are far from the others.
+    const placed = trucks.map((_, n) =>
+      n < FEW ? send(n, 41.9, 12.4 + n / 1_000) : send(n, 45 + (n % 70) / 100, 5 + n / 1_000),
+    );
+    await opened.pod.points(placed);
+
+    const visitor = await opened.visit(t, { ...SMALL, viewport: { width: 900, height: 560 } });
+    const { page, complaints, show } = visitor;
+    await page.evaluate(
+      "import('/console/largeFleet.ts').then(({ LIMITS }) => Object.assign(LIMITS, { fleet: 1000, view: 500 }))",
+    );
+    await visitor.logIn(LARGE_OWNER);
+    const status = page.getByRole('group', { name: 'Status' });
+    await page.getByText(/^2 400 vehicles, most of them in clusters/).waitFor();
+    await status.getByRole('button', { name: 'moving 1 800' }).waitFor();
+    await waitFor(async () => (await drawn(page, 'cluster')) > 0);
+    assert.deepEqual(await violationsIn(page), [], 'clusters');
+    await status.getByRole('button', { name: 'parked 600' }).click();
+    await page.getByText(/^600 vehicles, most/).waitFor();
+    await status.getByRole('button', { name: 'parked 600' }).click();
+    await page.getByText(/^2 400 vehicles, most/).waitFor();
+    await opened.pod.points([send(3, 41.9, 12.4, { recorded_at: Date.now() - 50_000, alarm: 'first' })]);
+
+    const isShown = (n: number) => page.evaluate<boolean>(`${VIEW}.vehicleAt('${trucks[n]}') !== null`);
+    // What happens between two streams comes with the second.
+    const asked = Promise.withResolvers<Route>();
+    await page.route(/stream\?bbox/, (route) => asked.resolve(route), { times: 1 });
+    await page.evaluate(`${MAP}.jumpTo({ center: [12.41, 41.9], zoom: 12 })`);
+    const route = await asked.promise;
+    await opened.pod.points([send(5, 41.9, 12.406, { recorded_at: Date.now() - 45_000, alarm: 'between' })]);
+    await route.continue();
+    for (const n of [1, 2, FEW - 1]) await waitFor(() => isShown(n));
+    assert.equal(await isShown(FEW), false);
+    await waitFor(async () => (await drawn(page, 'cluster')) + (await drawn(page, 'single')) === 0);
+    await opened.pod.points([
+      send(1, 41.9, 12.404, { recorded_at: Date.now() - 40_000, alarm: 'second' }),
+      send(2, 10, 10, { recorded_at: Date.now() - 40_000 }),
+    ]);
+    await waitFor(async () => !(await isShown(2)));
+    await page.getByLabel('Group').fill('even');
+    await page.getByLabel('Group').press('Enter');
+    await waitFor(async () => !(await isShown(1)) && (await isShown(4)));
+    await page.getByLabel('Group').fill('');
+    await waitFor(() => isShown(1));
+
+    const far = TRUCKS - 1;
+    await page.getByLabel('Search').fill(`truck ${far}`);
+    await page.keyboard.press('Enter');
+    const card = page.getByLabel(`Chosen: Truck ${far}`);
+    await card.waitFor();
+    await waitFor(() => isShown(far));
+    await page.evaluate(`${MAP}.jumpTo({ center: [12.41, 41.9], zoom: 12 })`);
+    await waitFor(() => isShown(1));
+    await card.waitFor();
+    await show('Events');
+    for (const alarm of ['first', 'between', 'second']) assert.equal(await page.getByText(alarm).count(), 1);
+    await show('Devices');
+    await page.getByText('2 400 of 2 400 devices; 1 to 50 are shown').waitFor();
+    await page.getByRole('button', { name: 'Next' }).click();
+    await page.getByText('51 to 100 are shown').waitFor();
+    await page.getByLabel('Search').fill('truck 239');
+    await page.getByText('11 of 2 400 devices').waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'a list with pages');
+    // The service of a busy machine refuses a call, and the page makes it again.
+    assert.deepEqual(
+      complaints.filter((line) => !line.includes('status of 503')),
+      [],
+    );
   });
 
   /** The map of a pod with these tiles, and its vehicles above. */

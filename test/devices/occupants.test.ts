@@ -9,7 +9,6 @@ import { type PackedStays, packStays, type Stay } from '../../src/devices/stays/
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
-import { runs } from '../support/torture.ts';
 
 const DEVICES = 6;
 const AREAS = [1, 2, 3, 4];
@@ -123,7 +122,7 @@ describe('the devices in an area', () => {
           }
         }
       }),
-      { seed: 2, numRuns: runs(75) },
+      { seed: 2, numRuns: 300 },
     );
   });
 

@@ -1,23 +1,50 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { filters } from '../filters.ts';
-import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
-import { fleet, line, shownFleet } from '../liveFleet.ts';
-import { Curl, html, Time } from '../parts.ts';
+import { type KnownDevice, nameOf } from '../fleet.ts';
+import { isLarge } from '../largeFleet.ts';
+import { fleet, fleetSize, line } from '../liveFleet.ts';
+import { Curl, grouped, html, Time } from '../parts.ts';
 import { FilterBar } from './filterBar.ts';
+import { devicesPath, useFound } from './foundDevices.ts';
 
 /** More rows than people read; the search narrows them. */
 const ROWS_MAX = 200;
+/** Of a fleet that is too large to be held. */
+const PAGE = 50;
 
 export function Devices(): VNode {
   fleet.round.value; // drawn again with each round
-  filters.value;
-  const { count, first } = findDevices(shownFleet.values(), '', ROWS_MAX);
+  const asked = filters.value;
+  const [page, setPage] = useState({ of: asked, offset: 0 });
+  const offset = page.of === asked ? page.offset : 0; // other filters begin with the first page
+  const max = isLarge.value ? PAGE : ROWS_MAX;
+  const { count, first, problem, isAsking, reload } = useFound(asked, max, offset);
+  const go = (by: number): void => setPage({ of: asked, offset: offset + by });
+  const path = isLarge.value ? devicesPath(asked, PAGE, offset) : '/api/v1/stream?include=devices';
   return html`
     <${FilterBar} />
-    <p role="status">${count} of ${fleet.size} devices${count > ROWS_MAX ? `; the first ${ROWS_MAX} are shown` : ''}</p>
-    ${count === 0 ? html`<p class="empty">${nothingFound(fleet.size)}</p>` : html`<${Rows} found=${first} />`}
-    <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=devices' }} />
+    <p role="status">${isAsking ? 'Looking…' : `${grouped(count)} of ${grouped(fleetSize())} devices${shownPart(count, first.length, offset)}`}</p>
+    ${problem !== null && html`<p class="error" role="alert">${problem} <button type="button" onClick=${reload}>Try again</button></p>`}
+    ${first.length > 0 && html`<${Rows} found=${first} />`}
+    ${count === 0 && !isAsking && problem === null && html`<p class="empty">${nothingFound(fleetSize())}</p>`}
+    ${
+      isLarge.value &&
+      html`<p class="tools">
+      <button type="button" disabled=${offset === 0} onClick=${() => go(-PAGE)}>Previous</button>
+      <button type="button" disabled=${offset + PAGE >= count} onClick=${() => go(PAGE)}>Next</button>
+      <button type="button" onClick=${reload}>Refresh</button>
+    </p>`
+    }
+    <${Curl} call=${{ method: 'GET', path }} />
   `;
+}
+
+function shownPart(count: number, shown: number, offset: number): string {
+  if (count <= shown) return '';
+  return offset === 0 && shown === ROWS_MAX
+    ? `; the first ${ROWS_MAX} are shown`
+    : `; ${grouped(offset + 1)} to ${grouped(offset + shown)} are shown`;
 }
 
 function nothingFound(count: number): string {

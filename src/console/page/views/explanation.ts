@@ -1,11 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type FieldError, useLoaded } from '../api.ts';
-import { findDevices, nameOf } from '../fleet.ts';
+import { nameOf } from '../fleet.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
-import { fleet } from '../liveFleet.ts';
 import { Curl, counted, duration, html, Time } from '../parts.ts';
 import type { Area, Explanation, FleetEvent } from '../types.ts';
+import { useFound } from './foundDevices.ts';
 
 /** What explain answers at this path, with a picture of it. `dwellSeconds`: the minimum stay that is drawn. */
 export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: number }): VNode {
@@ -140,10 +140,9 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
   const [path, setPath] = useState<string | null>(null);
   const [opened] = useState(() => Date.now());
   const sending = useSending();
-  const offered = findDevices(fleet.values(), text, OFFERED_MAX).first;
+  const { count, first, isAsking } = useFound({ statuses: [], group: '', text }, OFFERED_MAX);
   const submit = (form: HTMLFormElement): void => {
     const fields = new FormData(form);
-    const { count, first } = findDevices(fleet.values(), text, 2);
     const device = first.find(({ imei }) => imei === text) ?? (count === 1 ? first[0] : undefined);
     const fromMs = Date.parse(String(fields.get('from')));
     const toMs = Date.parse(String(fields.get('to')));
@@ -151,7 +150,11 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
     if (device === undefined)
       errors.push({
         field: 'device',
-        message: count === 0 ? 'no device fits' : `${count} devices fit: choose one`,
+        message: isAsking
+          ? 'it is looked for: try again'
+          : count === 0
+            ? 'no device fits'
+            : `${count} devices fit: choose one`,
       });
     for (const [field, ms] of Object.entries({ from: fromMs, to: toMs }))
       if (Number.isNaN(ms)) errors.push({ field, message: 'choose a date and a time' });
@@ -164,7 +167,7 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
     <${Form} label="Why" fields=${['device', 'from', 'to']} sending=${sending} submit=${submit}>
       <${Field} name="device" label="Device: name, plate or IMEI" list="why-devices" autocomplete="off" value=${text}
         onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
-      <datalist id="why-devices">${offered.map((device) => html`<option value=${device.imei}>${nameOf(device)}</option>`)}</datalist>
+      <datalist id="why-devices">${first.map((device) => html`<option value=${device.imei}>${nameOf(device)}</option>`)}</datalist>
       <${Field} name="from" label="From" type="datetime-local" defaultValue=${fieldTime(opened - DAY_MS)} />
       <${Field} name="to" label="To" type="datetime-local" defaultValue=${fieldTime(opened)} />
       <button>Explain</button>

@@ -1,12 +1,15 @@
+import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { changeFilters, filters } from '../filters.ts';
-import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
-import { fleet, line, shownFleet } from '../liveFleet.ts';
+import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
+import { openStream, viewProblem } from '../largeFleet.ts';
+import { fleet, fleetSize, line } from '../liveFleet.ts';
 import {
   choose,
   chosen,
   chosenArea,
+  clustered,
   drawnAreas,
   isFollowing,
   mapError,
@@ -18,8 +21,10 @@ import {
 import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
 import { loadWorld } from '../map/world.ts';
-import { Curl, counted, html, Time } from '../parts.ts';
+import { Curl, counted, grouped, html, Time } from '../parts.ts';
+import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
+import { useFound } from './foundDevices.ts';
 
 const FOUND_MAX = 8;
 const HOURS = [0, 1, 6, 24];
@@ -31,45 +36,52 @@ export function MapPanel(): VNode {
   const area = areas.find(({ id }) => id === chosenArea.value);
   const device = chosen.value === null ? undefined : fleet.get(chosen.value);
   return html`
-    <${Found} />
+    <${FoundList} />
     ${onSpot.value !== null && html`<${Spot} />`}
-    ${device === undefined ? html`<p class="empty">${hint()}</p>` : html`<${Card} device=${device} />`}
+    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : 'Asking for the vehicle…'}</p>` : html`<${Card} device=${device} />`}
+    ${viewProblem.value !== null && html`<p class="error" role="alert">The map does not show all that it should, and tries again: ${viewProblem.value}</p>`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
     ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
     ${error === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
-    <${Curl} call=${{ method: 'GET', path: '/api/v1/stream' }} />
+    <${Curl} call=${{ method: 'GET', path: clustered.value?.path ?? streamPath(openStream.value ?? '') }} />
   `;
 }
 
 function hint(): string {
   if (line.value.state !== 'live') return 'Waiting for the fleet.';
-  return fleet.size === 0
+  if (clustered.value !== null)
+    return `${grouped(clustered.value.vehicles)} vehicles, most of them in clusters. Click one, or zoom in, to see single vehicles.`;
+  return fleetSize() === 0
     ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
     : 'Click a vehicle, or search one, to see more of it.';
 }
 
-function found(): { count: number; first: KnownDevice[] } {
-  return findDevices(filters.value.text.trim() === '' ? [] : shownFleet.values(), '', FOUND_MAX);
-}
-
 /** What the search finds; the map shows the same. */
-function Found(): VNode {
-  const { count, first } = found();
+function FoundList(): VNode {
+  const asked = filters.value;
+  const isSought = asked.text.trim() !== '';
+  const { count, first, problem, isAsking } = useFound(isSought ? asked : null, FOUND_MAX);
+  const isWanted = isFirstWanted.value;
+  useEffect(() => {
+    if (isAsking || !isWanted) return;
+    isFirstWanted.value = false;
+    if (first[0] !== undefined) goTo(first[0]);
+  });
+  const said = `${grouped(count)} found${count > FOUND_MAX ? `; the first ${FOUND_MAX} are shown` : ''}`;
   return html`
-    <p role="status">${filters.value.text.trim() !== '' && `${count} found${count > FOUND_MAX ? `; the first ${FOUND_MAX} are shown` : ''}`}</p>
+    <p role="status">${isSought && (isAsking ? 'Looking…' : (problem ?? said))}</p>
     <${Choice} devices=${first} pick=${goTo} />
   `;
 }
 
-/** The search has ended: the others are shown again. */
-function goTo(imei: string): void {
-  changeFilters({ text: '' });
-  seek(imei);
-}
+/** Enter was pressed in the search: the first that it finds is gone to. */
+const isFirstWanted = signal(false);
 
-function goToFirst(): void {
-  const [first] = found().first;
-  if (first !== undefined) goTo(first.imei);
+/** The search has ended: the others are shown again. */
+function goTo(device: KnownDevice): void {
+  changeFilters({ text: '' });
+  if (fleet.get(device.imei) === undefined) fleet.apply([changeOf(device)]);
+  seek(device.imei);
 }
 
 /** Vehicles that are too near to each other to be clicked one by one. */
@@ -78,15 +90,21 @@ function Spot(): VNode {
   const here = imeis.map((imei) => fleet.get(imei)).filter((device) => device !== undefined);
   return html`<section aria-label="Vehicles on this spot">
     <h3>${count} vehicles here</h3>
-    <${Choice} devices=${here} pick=${choose} />
+    <${Choice} devices=${here} pick=${({ imei }: KnownDevice) => choose(imei)} />
     ${count > here.length && html`<p class="empty">The nearest ${here.length} are listed. Zoom in to see more of them.</p>`}
   </section>`;
 }
 
-function Choice({ devices, pick }: { devices: readonly KnownDevice[]; pick: (imei: string) => void }): VNode {
+function Choice({
+  devices,
+  pick,
+}: {
+  devices: readonly KnownDevice[];
+  pick: (device: KnownDevice) => void;
+}): VNode {
   return html`<ul class="rows">${devices.map(
     (device) => html`<li key=${device.imei}>
-      <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device.imei)}>
+      <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device)}>
         ${nameOf(device)} <span class=${`status ${device.status}`}>${device.status}</span><small>${device.plate} ${device.imei}</small>
       </button>
     </li>`,
@@ -147,11 +165,16 @@ export function MapPane({ isShown }: { isShown: boolean }): VNode {
       delete element.view;
     };
   }, []);
-  return html`<div class="map-pane" hidden=${!isShown}>
-    ${isShown && html`<${FilterBar} submit=${goToFirst} />`}
+  return html`<section class="map-pane" aria-label="The map with its filters" hidden=${!isShown}>
+    ${
+      isShown &&
+      html`<${FilterBar} submit=${() => {
+        isFirstWanted.value = true;
+      }} />`
+    }
     ${mapError.value !== null && html`<p class="empty" role="status">${mapError.value}</p>`}
     <div class="map" ref=${place}></div>
-  </div>`;
+  </section>`;
 }
 
 async function openMap(element: MapElement, isOpen: () => boolean): Promise<void> {

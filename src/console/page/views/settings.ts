@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Reply, useLoaded } from '../api.ts';
-import { fleet } from '../liveFleet.ts';
+import { fleet, fleetSize } from '../liveFleet.ts';
 import { Curl, grouped, html } from '../parts.ts';
 import type { DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
@@ -42,7 +42,7 @@ function Usage({ round }: { round: number }): VNode {
     <table>
       <thead><tr><th scope="col">Of this account</th><th scope="col">Now</th><th scope="col">At most, unless the plan says otherwise</th></tr></thead>
       <tbody>
-        ${row('Devices', String(fleet.size), '5 000 000')}
+        ${row('Devices', grouped(fleetSize()), '5 000 000')}
         ${USED.map(([name, what]) =>
           row(
             what,
