@@ -1,12 +1,11 @@
 /** The limit of an account whose plan is not known here yet: the default of the plans. */
 const DEFAULT_MAX = 2_000_000;
 
-/** The stays in one area. */
+/** The stays in one area, of which there is at least one. */
 interface OfArea {
   /** Who made it; null: not known here. */
   accountId: number | null;
   stays: number;
-  isDeleted: boolean;
 }
 
 /**
@@ -14,7 +13,10 @@ interface OfArea {
  * until their devices send their next points, since the devices keep them until then.
  */
 export class StayCounts {
-  readonly #areas = new Map<number, OfArea>();
+  /** Who made each area. Most have no stay, so this is a number for each and no object. */
+  readonly #makers = new Map<number, number>();
+  /** By area, deleted ones too. */
+  readonly #stays = new Map<number, OfArea>();
   readonly #accounts = new Map<number, number>();
   /** By account. */
   readonly #limits = new Map<number, number>();
@@ -60,32 +62,24 @@ export class StayCounts {
 
   /** An area exists. It may be known already, and stays in it may have come before it. */
   putArea(areaId: number, accountId: number): void {
-    const area = this.#areas.get(areaId);
-    if (area === undefined) {
-      this.#areas.set(areaId, { accountId, stays: 0, isDeleted: false });
-      return;
-    }
-    if (area.accountId !== accountId) {
-      // Another history of Postgres may have given its id to another area.
-      if (area.accountId !== null) this.#count(area.accountId, -area.stays);
-      this.#count(accountId, area.stays);
-      area.accountId = accountId;
-    }
-    area.isDeleted = false;
+    this.#makers.set(areaId, accountId);
+    const area = this.#stays.get(areaId);
+    if (area === undefined || area.accountId === accountId) return;
+    // Another history of Postgres may have given its id to another area.
+    if (area.accountId !== null) this.#count(area.accountId, -area.stays);
+    this.#count(accountId, area.stays);
+    area.accountId = accountId;
   }
 
   removeArea(areaId: number): void {
-    const area = this.#areas.get(areaId);
-    if (area === undefined) return;
-    area.isDeleted = true;
-    if (area.stays === 0) this.#areas.delete(areaId);
+    this.#makers.delete(areaId);
   }
 
   begin(areaId: number): void {
-    let area = this.#areas.get(areaId);
+    let area = this.#stays.get(areaId);
     if (area === undefined) {
-      area = { accountId: null, stays: 0, isDeleted: true };
-      this.#areas.set(areaId, area);
+      area = { accountId: this.#makers.get(areaId) ?? null, stays: 0 };
+      this.#stays.set(areaId, area);
     }
     area.stays++;
     this.#total++;
@@ -93,12 +87,12 @@ export class StayCounts {
   }
 
   end(areaId: number): void {
-    const area = this.#areas.get(areaId);
+    const area = this.#stays.get(areaId);
     if (area === undefined) return;
     area.stays--;
     this.#total--;
     if (area.accountId !== null) this.#count(area.accountId, -1);
-    if (area.stays === 0 && area.isDeleted) this.#areas.delete(areaId);
+    if (area.stays === 0) this.#stays.delete(areaId);
   }
 
   #count(accountId: number, stays: number): void {
