@@ -74,7 +74,7 @@ describe('connections that are shared', () => {
 
   test('give a place back after a failure, and end a statement at its limit', async () => {
     const codes: string[] = [];
-    const pool = open(20);
+    const pool = open(500);
     const shares = new SqlShares<string>(pool, { ...SHARES, perKey: 1, onError: (code) => codes.push(code) });
     const asked = shares.of('large');
     for (let n = 0; n < 3; n++) {

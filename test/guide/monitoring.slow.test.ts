@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { guideBlocks, guidePages, PROJECT } from '../guide/guide.ts';
-import { findProgram } from '../guide/programs.ts';
-import { paste } from '../guide/shell.ts';
 import { ownerPod } from '../support/ownerPod.ts';
 import { request } from '../support/pod.ts';
 import { findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { guideBlocks, guidePages, PROJECT } from './guide.ts';
+import { findProgram } from './programs.ts';
+import { paste } from './shell.ts';
 
 // What an operator copies from deploy/: the rules, the dashboard, and the commands of the runbook.
 
