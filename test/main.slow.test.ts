@@ -10,7 +10,7 @@ import { patienceMs } from './support/patience.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
 import { adminOf } from './support/postgres/admin.ts';
-import { makeDataDir, removeDataDir } from './support/postgres/cluster.ts';
+import { makeDataDir, REFUSED_USER, removeDataDir } from './support/postgres/cluster.ts';
 import { eventually, processesIn } from './support/postgres/embedded.ts';
 import { countLockWaiters, holdTransaction } from './support/postgres/holdTransaction.ts';
 import { startOwnPostgres } from './support/postgres/ownPostgres.ts';
@@ -173,6 +173,7 @@ describe('the service as a process', { concurrency: 3 }, () => {
     const postgres = await startOwnPostgres(t);
     const { url } = postgres;
     const wrong = new URL(url);
+    wrong.username = REFUSED_USER;
     wrong.password = WRONG_PASSWORD;
     await proveRefused(t, wrong.href, 3_600); // it will be as wrong in an hour
     const { key } = await ownerOf(url);

@@ -62,13 +62,19 @@ export async function startTestCluster(): Promise<TestCluster> {
   return { adminUrl: embedded.url, template: TEMPLATE, files, exited: embedded.exited, stop };
 }
 
+/** Who says to be this user is asked for a password, and there is none that is right. */
+export const REFUSED_USER = 'refused';
+
 /**
- * Writes the setting `hba_file` of a cluster that asks for no password, and returns its path: a password costs 5 ms of
- * processor time for each of thousands of connections.
+ * Writes the setting `hba_file` of a cluster that asks nobody else for a password, and returns its path: a password costs
+ * 5 ms of processor time for each of thousands of connections.
  */
 export async function writeTrust(dataDir: string): Promise<string> {
   const path = join(dataDir, 'trusted.conf');
-  await writeFile(path, 'host all all 127.0.0.1/32 trust\n');
+  await writeFile(
+    path,
+    `host all ${REFUSED_USER} 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n`,
+  );
   return path;
 }
 
