@@ -45,6 +45,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   before(async () => {
     // On both sides of 180°, and two on one spot.
     for (const imei of [BUS, CAR]) await opened.send(imei, { latitude: -17.8, longitude: -179.5 });
+    // The last of them has come along a street.
+    for (let n = 40; n > 0; n--) await opened.send(TRAM, { latitude: -17, longitude: 179 - n * 0.001 });
     await opened.send(TRAM, { latitude: -17, longitude: 179 });
     for (const latitude of [-17.8, -17.76]) await opened.send(VAN, { latitude, longitude: 179.5 });
   });
@@ -64,6 +66,29 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     page.evaluate<number>(
       `${MAP}.getLayer('${layer}') === undefined ? 0 : ${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).length`,
     );
+
+  test('has the roads that the fleet has driven, below the vehicles, by few calls', async (t) => {
+    const asked: string[] = [];
+    const visitor = await opened.visit(t, SMALL);
+    visitor.page.on('request', (request) => {
+      const { pathname } = new URL(request.url());
+      if (pathname.startsWith('/api/v1/tiles/tracks/')) asked.push(pathname);
+    });
+    await visitor.logIn(OWNER);
+    await waitFor(() => visitor.page.evaluate(`${VIEW} !== undefined`));
+    await waitFor(async () => (await drawn(visitor.page, 'tracks')) > 0);
+    assert.ok(asked.length > 0 && asked.length < 20, asked.join());
+    const layers = await visitor.page.evaluate<string[]>(`${MAP}.getLayersOrder()`);
+    assert.ok(layers.indexOf('tracks') > layers.indexOf('land'));
+    assert.ok(layers.indexOf('tracks') < layers.indexOf('area-fill'));
+    await visitor.page.emulateMedia({ colorScheme: 'dark' });
+    await waitFor(async () => {
+      const color = `${MAP}.getLayer('tracks') && ${MAP}.getPaintProperty('tracks', 'line-color')`;
+      return (await visitor.page.evaluate<string>(color)) === '#66727e';
+    });
+    await waitFor(async () => (await drawn(visitor.page, 'tracks')) > 0);
+    assert.deepEqual(visitor.complaints, []);
+  });
 
   test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async (t) => {
     const viewport = { width: 360, height: 600 };
@@ -138,7 +163,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.getByText('1 point; slow down').waitFor();
     await page.unroute(refused);
     await page.clock.fastForward(31_000);
-    await page.getByText('2 points', { exact: true }).waitFor();
+    // The street, the place at its end, and the one that has come in between.
+    await page.getByText('42 points', { exact: true }).waitFor();
     await missing.waitFor({ state: 'detached' });
   });
 

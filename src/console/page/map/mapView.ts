@@ -47,6 +47,7 @@ import {
   trailOverlay,
 } from './overlay.ts';
 import { clusterText } from './shares.ts';
+import { tracksLayer } from './tracks.ts';
 import { drawTrail } from './trail.ts';
 import { sizePxAt, worldPxOf } from './vehicleDrawing.ts';
 import { VehicleLayer } from './vehicleLayer.ts';
@@ -121,7 +122,9 @@ export class MapView {
 
   #connect(): void {
     const { map } = this;
+    const tracks = tracksLayer(map);
     map.on('style.load', () => {
+      tracks.add();
       for (const overlay of Object.values(this.#overlays)) overlay.add(map);
     });
     this.#replaceMissingStyle();
@@ -175,6 +178,7 @@ export class MapView {
       effect(() => {
         if (chosenArea.value !== null) this.#showArea(chosenArea.value);
       }),
+      tracks.close,
       drawAreas(this.#overlays.areas),
       drawTrail(this.#overlays.trail),
       drawClusters(map, this.#overlays.clusters, (places) => this.#fit(places)),
