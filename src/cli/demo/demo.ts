@@ -2,7 +2,7 @@ import { destination, pino } from 'pino';
 import type { Config } from '../../config.ts';
 import { invariant } from '../../lib/errors.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { systemClock } from '../../lib/time.ts';
+import { MINUTE_MS, systemClock } from '../../lib/time.ts';
 import { DataDirInUseError } from '../../postgres/embedded/embedded.ts';
 import { reachableHost } from '../../readyText.ts';
 import { type Service, startService } from '../../wiring.ts';
@@ -17,9 +17,13 @@ const PROGRESS_MS = 1_000;
 /** How many vehicles drive, and how often each reports. */
 const VEHICLES = 150;
 const REPORT_EVERY_S = 2;
+/** They have driven for so long before the demo starts, so that the map has their roads: a point of each every few seconds. */
+const DRIVEN_MS = 12 * MINUTE_MS;
+const DRIVEN_EVERY_MS = 6_000;
+/** Of a request. */
+const POINTS_AT_A_TIME = 3_000;
 /** Rome, between the Pantheon and the Colosseum: the town of the simulation is 9 km wide. */
 const CENTRE = { lat: 41.8945, lng: 12.4845 };
-/** With this seed the vehicles near the Colosseum are driving when the demo starts. */
 const SEED = 17;
 
 const interrupted = interruption(() => print('\nStopping.'));
@@ -68,6 +72,9 @@ async function drive(config: Config, service: Service): Promise<Result<null, str
   const host = reachableHost(config.ingestHost);
   const town = new DemoTown(imeis, openIngestClient({ host, port: service.ingestPort, token }));
   try {
+    const driven = await town.sendDriven();
+    if (!driven.ok || interrupted.aborted) return driven;
+    // Made after all that, so what happens first is that vehicles enter them.
     const areaId = await saveDemoAreas(apiUrl(config, service), key);
     if (!areaId.ok) return areaId;
     const arrived = await town.arrive();
@@ -107,13 +114,31 @@ class DemoTown {
   constructor(imeis: readonly string[], client: IngestClient) {
     this.client = client;
     this.#imeis = imeis;
-    this.#fleet = createFleet({ imeis, seed: SEED, startMs: systemClock(), centre: CENTRE });
+    this.#fleet = createFleet({ imeis, seed: SEED, startMs: systemClock() - DRIVEN_MS, centre: CENTRE });
   }
 
-  /** Sends the first point of every vehicle; settles when all are stored. */
-  async arrive(): Promise<Result<null, string>> {
+  /** Sends where every vehicle has driven before; settles when all of it is stored. */
+  async sendDriven(): Promise<Result<null, string>> {
     const nowMs = systemClock();
-    const outcome = await this.#send(this.#imeis.map((_, index) => this.#fleet.step(index, nowMs)));
+    let points: SimulatedPoint[] = [];
+    for (let atMs = nowMs - DRIVEN_MS + DRIVEN_EVERY_MS; atMs <= nowMs; atMs += DRIVEN_EVERY_MS) {
+      for (let index = 0; index < this.#imeis.length; index++) points.push(this.#fleet.step(index, atMs));
+      if (points.length < POINTS_AT_A_TIME && atMs < nowMs) continue;
+      const sent = await this.#sendFirst(points);
+      if (!sent.ok) return sent;
+      points = [];
+    }
+    return ok(null);
+  }
+
+  /** Sends a point of every vehicle; settles when all are stored. */
+  arrive(): Promise<Result<null, string>> {
+    const nowMs = systemClock();
+    return this.#sendFirst(this.#imeis.map((_, index) => this.#fleet.step(index, nowMs)));
+  }
+
+  async #sendFirst(points: readonly SimulatedPoint[]): Promise<Result<null, string>> {
+    const outcome = await this.#send(points);
     if (outcome.kind !== 'taken') return fail(outcome.message);
     const [rejected] = outcome.counts.rejected;
     return rejected === undefined ? ok(null) : fail(`a first point was rejected: ${rejected.message}`);
