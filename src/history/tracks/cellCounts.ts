@@ -88,6 +88,11 @@ export function withQuarter(parent: CellCounts, quarter: number, child: CellCoun
   return partOf({ codes, counts }, 0, size + parent.codes.length - to);
 }
 
+/** Fewer bytes are not compressed: to begin takes longer than all the rest. */
+const COMPRESSED_FROM = 4_096;
+/** The first byte: what follows. */
+const PLAIN = 0;
+const COMPRESSED = 1;
 /** The next level takes three times as long for a hundredth less. */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 /** More than any cells become before they are compressed. */
@@ -96,9 +101,10 @@ const BYTES_MAX = 2 ** 27;
 /** A longer gap follows as a number. */
 const FAR = 255;
 
-/** As bytes: how many cells, the differences between their codes, and runs of equal counts; zstd of all that. */
+/** As bytes: how many cells, the differences between their codes, and runs of equal counts; zstd of all that where it is long. */
 export function encodeCounts({ codes, counts }: CellCounts): Buffer {
   const writer = new VarintWriter(16 + 2 * codes.length);
+  writer.byte(PLAIN);
   writer.number(codes.length);
   let last = -1;
   for (let n = 0; n < codes.length; n++) {
@@ -113,14 +119,16 @@ export function encodeCounts({ codes, counts }: CellCounts): Buffer {
     writer.byte(counts[from]!);
     writer.number(n - from);
   }
-  return zstdCompressSync(writer.bytes(), COMPRESSION);
+  const bytes = writer.bytes();
+  if (bytes.length < COMPRESSED_FROM) return bytes;
+  return Buffer.concat([Buffer.of(COMPRESSED), zstdCompressSync(bytes.subarray(1), COMPRESSION)]);
 }
 
 /** The reverse of encodeCounts. Bytes that are damaged have no cells, so that what is driven later is still drawn. */
 export function decodeCounts(bytes: Uint8Array): CellCounts {
-  let plain: Buffer;
+  let plain = bytes.subarray(1);
   try {
-    plain = zstdDecompressSync(bytes, { maxOutputLength: BYTES_MAX });
+    if (bytes[0] === COMPRESSED) plain = zstdDecompressSync(plain, { maxOutputLength: BYTES_MAX });
   } catch {
     return NO_CELLS;
   }
