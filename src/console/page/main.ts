@@ -22,9 +22,12 @@ const VIEWS: Readonly<Record<string, FunctionComponent>> = {
 /** Shown beside the map. */
 const WITH_MAP = ['Map', 'Areas'];
 
-const shown = signal(viewOf(location.hash));
+/** The address that was read or written last. */
+let known = location.hash;
+const shown = signal(viewOf(known));
 addEventListener('hashchange', () => {
-  shown.value = viewOf(location.hash);
+  known = location.hash;
+  shown.value = viewOf(known);
   const asked = filtersIn(location.hash);
   if (hashOf('', asked) !== hashOf('', filters.peek())) filters.value = asked;
 });
@@ -40,7 +43,10 @@ const ADDRESS_AFTER_MS = 300;
 effect(() => {
   const address = addressOf(shown.value);
   const timer = setTimeout(() => {
-    if (location.hash !== '' || address !== '#map') history.replaceState(null, '', address);
+    // Another one has been opened, which is read when its event comes.
+    if (location.hash !== known || (known === '' && address === '#map')) return;
+    history.replaceState(null, '', address);
+    known = location.hash;
   }, ADDRESS_AFTER_MS);
   return () => clearTimeout(timer);
 });
