@@ -28,7 +28,7 @@ export type AccessDecision =
   | {
       readonly kind: 'denied';
       readonly code: KeyDenial | 'API_KEY_REQUIRED' | 'API_KEY_INVALID';
-      /** When the key ended by itself, in epoch milliseconds. */
+      /** When the key expired, in epoch milliseconds. */
       readonly endedAtMs?: number;
     }
   | { readonly kind: 'limited'; readonly limit: LimitName };

@@ -83,7 +83,7 @@ export interface KeyState {
   /** The addresses that it may be used from; null: all. */
   readonly allowlist: CidrSet | null;
   readonly revoked: boolean;
-  /** When it ends by itself, in epoch milliseconds: a session always does; not set for a key without an end. */
+  /** When it expires, in epoch milliseconds. Every session does; not set for a key that does not. */
   readonly endsAtMs?: number;
   readonly ownerActive: boolean;
   /** How far back the owner's plan lets history be read. */

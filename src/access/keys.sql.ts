@@ -13,7 +13,7 @@ export interface KeyDraft {
   readonly prefix: string;
   readonly scopes: readonly string[];
   readonly allowlist: readonly string[];
-  /** When it ends by itself; never when not given. */
+  /** When it expires; never when not given. */
   readonly expiresAt?: Date | null;
 }
 

@@ -116,7 +116,7 @@ function mayHavePassed({ device, editedXid }: Changed, { seen }: DevicesRead, fi
   return device === null || !seen.sees(editedXid) || passesGroups(filter, device.groups);
 }
 
-/** Where a page goes on behind one of its items. */
+/** Where the next page goes on: behind this item. */
 function behind(item: Changed, { begun }: DevicesPage, isList: boolean): DevicesRead {
   if (isList) return { ...begun, listedTo: imeiOf(item) };
   const upTo = begun.open?.upTo ?? begun.seen;

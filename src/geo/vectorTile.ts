@@ -119,7 +119,7 @@ function worldY(lat: number): number {
 }
 
 const MAP_BITS = 30;
-/** The map is so many steps wide and high, of 4 cm at the equator. */
+/** Steps across the map in each direction: 4 cm at the equator. */
 const MAP_STEPS = 2 ** MAP_BITS;
 
 // Each position has one step of the map, and so one tile of each zoom: the sides of a tile in the west and north are its

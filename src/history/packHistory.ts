@@ -51,7 +51,7 @@ const WORLD_TURN_MS = 1_000;
 /** Between two passes over all devices: a day is closed once a day, and late points may wait. */
 const PASS_PAUSE_SECONDS = 3_600;
 const DEVICES_AT_A_TIME = 200;
-/** Of a day, that many packed rows are looked at for where the device has driven already: 80 000 points. */
+/** Packed rows of a day that are read to find where the device has driven already: 80 000 points. */
 const DAY_SPANS_MAX = 8;
 
 export interface PackPorts {

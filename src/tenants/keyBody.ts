@@ -15,7 +15,7 @@ export interface KeySettings {
 
 /** What is decided when a key is made, and not changed later. */
 export interface NewKeySettings extends KeySettings {
-  /** When it ends by itself; null: never. */
+  /** When it expires; null: never. */
   readonly expiresAt: Date | null;
 }
 
@@ -67,7 +67,7 @@ export const KEY_ERRORS = {
 
 /**
  * The body that creates a key, at `nowMs` (epoch milliseconds). An allowlist that is not sent is empty; without
- * `expires_at` the key does not end by itself.
+ * `expires_at` the key does not expire.
  */
 export function parseKeyCreate(body: unknown, nowMs: number): Result<NewKeySettings, readonly FieldError[]> {
   if (!isJsonObject(body)) return fail([BODY_INVALID]);
