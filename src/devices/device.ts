@@ -302,7 +302,7 @@ export function removedDeviceJson(imei: string): string {
   return `{"id":"${imei}","imei":"${imei}","removed":true}`;
 }
 
-/** A device that is still seen, and is no longer among those that a reader asked for. */
+/** A device that the reader may see but that no longer matches its box or filter. */
 export function leftDeviceJson(imei: string): string {
   return `{"id":"${imei}","imei":"${imei}","left":true}`;
 }

@@ -217,7 +217,7 @@ export class Fleet {
 
   /**
    * The rows that are in no index, world by world. `ends`: where those of each begin, and afterwards where they end. They
-   * are looked for here, since lists of them that grow would leave 20 bytes of garbage for each device at the end of a start.
+   * are found here and not kept in lists: growing lists would leave 20 bytes of garbage for each device after a start.
    */
   *#loadedRows(ends: Map<number, number>, length: number): Steps<PassingNumbers> {
     const columns = this.#columns;

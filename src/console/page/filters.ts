@@ -19,7 +19,7 @@ export interface Filters {
 
 const NONE: Filters = { statuses: [], group: '', text: '' };
 
-/** Of all views. They stand in the address of the page, so that a link or a reload keeps them. */
+/** All views share them. The address of the page has them too, so a link or a reload keeps them. */
 export const filters = signal<Filters>(filtersIn(globalThis.location?.hash ?? ''));
 
 export function changeFilters(change: Partial<Filters>): void {
@@ -30,7 +30,7 @@ export function clearFilters(): void {
   filters.value = NONE;
 }
 
-/** What stands behind # in the address of a view with these filters. */
+/** The fragment of the address (what follows #) of a view with these filters. */
 export function hashOf(view: string, { statuses, group, text }: Filters): string {
   const query = new URLSearchParams();
   if (statuses.length > 0) query.set('status', statuses.join());

@@ -6,7 +6,7 @@ import { type Box, isWithin, widened } from './map/box.ts';
 import { chosen } from './map/mapState.ts';
 import type { Device } from './types.ts';
 
-/** The page holds a fleet of at most so many devices, and shows a view of more as clusters. Tests lower them. */
+/** The largest fleet that the page holds, and the most devices that it draws in a view one by one. Tests lower both. */
 export const LIMITS = { fleet: 20_000, view: 5_000 };
 
 /** The fleet has too many devices for the page: it follows those in view. */
@@ -27,7 +27,7 @@ const ONLY_EVENTS = 'include=events';
 export const wantedStream = signal(ONLY_EVENTS);
 /** The stream that is open. */
 export const openStream = signal<string | null>(null);
-/** Whether the open stream brings the devices in view; clusters stand for them otherwise. */
+/** True when the open stream sends the devices in view. Otherwise the map draws clusters. */
 export const isViewLive = computed(() => (openStream.value ?? ONLY_EVENTS) !== ONLY_EVENTS);
 
 /** A map that is moved comes to rest for shorter times, too. */
@@ -36,7 +36,7 @@ const REST_MS = 300;
 const COUNT_EVERY_MS = 30_000;
 const CHOSEN_EVERY_MS = 15_000;
 
-/** Follows what the map shows, until aborted. `hasOf`: whether the stream brings a device anyway. */
+/** Follows what the map shows, until aborted. `hasOf`: true for a device that the stream sends. */
 export function followLarge(fleet: Fleet, hasOf: (imei: string) => boolean, signal: AbortSignal): void {
   const query = computed(() => filterQuery(filters.value));
   const group = computed(() => filterQuery({ ...filters.value, statuses: [] }));

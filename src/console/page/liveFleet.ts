@@ -65,7 +65,7 @@ const RETRY_MAX_MS = 10_000;
 /** Windows of limits are a minute and an hour long. */
 const LIMITED_MS = 20_000;
 const AGE_EVERY_MS = 5_000;
-/** A fleet, or a view, that has grown to so many times its limit is looked at anew. */
+/** When a fleet or a view has this many times its limit of devices, the page decides again how to show it. */
 const GROWN = 2;
 
 /** Follows the fleet until aborted. A lost connection resumes at its cursor, so nothing is missed or shown twice. */
@@ -182,7 +182,7 @@ class LiveFleet {
     fleet.apply(others.map((imei) => ({ imei, removed: true })));
   }
 
-  /** What is to be done about a device that the stream tells of. */
+  /** The change of the fleet that a message of the stream means; null: none. */
   #changeOf(told: DeviceChange | LeftDevice): DeviceChange | null {
     const { imei } = told;
     const isThere = !('removed' in told || 'left' in told);

@@ -16,7 +16,7 @@ export const trailHours = signal(6);
 export const trail = signal<{ readonly points: number; readonly error: string | null } | null>(null);
 /** Several devices were on the spot that was clicked. */
 export const onSpot = signal<Near | null>(null);
-/** How many vehicles the clusters stand for that are drawn, and the path of a tile of them; null: none are drawn. */
+/** The number of vehicles in the drawn clusters, and the path of one of their tiles; null: no cluster is drawn. */
 export const clustered = signal<{ readonly vehicles: number; readonly path: string } | null>(null);
 export const chosenArea = signal<number | null>(null);
 /** The areas that are drawn, how many there are, and why some could not be read (null: they could). */

@@ -288,7 +288,7 @@ export class MapView {
   }
 }
 
-/** Of what stands for vehicles that the page does not hold. */
+/** The label of a cluster, or of a vehicle that was read from a tile. */
 function textOf(properties: Readonly<Record<string, unknown>>): string {
   return (properties['name'] as string | undefined) ?? clusterText(properties as StatusCounts);
 }

@@ -20,7 +20,7 @@ export function FilterBar({ submit }: { submit?: () => void }): VNode {
     const others = statuses.filter((one) => one !== status);
     changeFilters({ statuses: others.length < statuses.length ? others : [...statuses, status] });
   };
-  /** A name that is half typed is no group yet. */
+  /** While a name is typed, its first letters are not yet the name of a group. */
   const typeGroup = (event: InputEvent): void => {
     const typed = textOf(event);
     if (typed === '' || names.includes(typed)) changeFilters({ group: typed });
