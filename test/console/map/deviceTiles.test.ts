@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { VectorTile as MapboxTile } from '@mapbox/vector-tile';
 import fc from 'fast-check';
 import { PbfReader } from 'pbf';
-import { readDeviceTile, tilesOver } from '../../../src/console/page/map/deviceTiles.ts';
+import { LAT_MAX, readDeviceTile, tilesOver } from '../../../src/console/page/map/deviceTiles.ts';
 import { clusterLook, clusterText, twelfths } from '../../../src/console/page/map/shares.ts';
 import { type Tile, tileBox, VectorTile } from '../../../src/geo/vectorTile.ts';
 
@@ -79,7 +79,7 @@ describe('a tile of devices as the console reads it', () => {
           assert.equal(new Set(tiles.map(({ z, x, y }) => `${z}/${x}/${y}`)).size, tiles.length);
           const width = east >= west ? east - west : east - west + 360;
           const lng = ((west + dx * width + 540) % 360) - 180;
-          const lat = Math.max(-85.05, Math.min(85.05, south + dy * (north - south)));
+          const lat = Math.max(-LAT_MAX, Math.min(LAT_MAX, south + dy * (north - south)));
           const boxes = tiles.map((one) => tileBox(one));
           const isIn = ({ minX: left, maxX: right, minY: low, maxY: high }: (typeof boxes)[number]) =>
             lng >= left - 1e-9 && lng <= right + 1e-9 && lat >= low - 1e-9 && lat <= high + 1e-9;
