@@ -60,22 +60,29 @@ export interface Service {
 /**
  * Builds one pod and starts it. This file and those beside it (pod, apiRoutes) are the only ones that
  * construct its parts. Resolves when it serves; when a step fails, what was started before is stopped.
+ * `callsSoon`: connections to Postgres are opened before it serves, so that the first calls do not wait for them.
  */
 export async function startService(
   config: Config,
   log: Logger,
-  clock: Clock = systemClock,
+  { clock = systemClock, callsSoon = true }: { readonly clock?: Clock; readonly callsSoon?: boolean } = {},
 ): Promise<Service> {
   const teardown = new Teardown();
   try {
-    return await start(config, log, clock, teardown);
+    return await start(config, log, clock, callsSoon, teardown);
   } catch (error) {
     await teardown.run(log);
     throw error;
   }
 }
 
-async function start(config: Config, log: Logger, clock: Clock, teardown: Teardown): Promise<Service> {
+async function start(
+  config: Config,
+  log: Logger,
+  clock: Clock,
+  callsSoon: boolean,
+  teardown: Teardown,
+): Promise<Service> {
   const pod = await openPod({
     config,
     log,
@@ -98,7 +105,7 @@ async function start(config: Config, log: Logger, clock: Clock, teardown: Teardo
   // Both ports first: a port in use is reported before memory is loaded. Until then requests are answered with 503.
   const ingestPort = await listen(servers.ingest, config.ingestPort, config.ingestHost);
   const port = config.roles.has('api') ? await listen(servers.api, config.port, config.host) : null;
-  await startWork(pod, deliveries);
+  await startWork(pod, deliveries, callsSoon);
   return {
     port,
     ingestPort,
@@ -130,14 +137,14 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
 }
 
 /** Loads memory, then follows the change log, sends deliveries and keeps house until the teardown. */
-async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
+async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean): Promise<void> {
   const { connections, coordination, follower, eventCuts, clock, log, teardown } = pod;
   const { eventRetentionDays, roles } = pod.config;
   const sql = connections.service;
   await eventCuts.refresh(sql);
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
   await coordination.ready();
-  await connections.open({ reads: roles.has('api'), ingest: roles.has('ingest') });
+  if (callsSoon) await connections.open({ reads: roles.has('api'), ingest: roles.has('ingest') });
   await follower.start();
   deliveries.start();
   // Other pods announce position updates through Redis; commands announce their writes by NOTIFY.

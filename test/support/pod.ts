@@ -63,7 +63,7 @@ export async function startPod(
     ...env,
   });
   invariant(config.ok, config.ok ? '' : config.error.join('; '));
-  const service = await startService(config.value, log, clock);
+  const service = await startService(config.value, log, { clock, callsSoon: false });
   let stopped: Promise<void> | null = null;
   const stop = () => {
     stopped ??= service.stop();
