@@ -29,7 +29,7 @@ const COMPILED = join(PROJECT, 'node_modules', '.cache', 'fleet-test');
 /** A run makes some 2 000; clones may share the folder, and the rest is of files that there are no more. */
 const COMPILED_FILES_MAX = 30_000;
 /** More than two cores: many tests wait for leases, time-outs and processes rather than for a processor. */
-const PROCESSES = 4;
+const PROCESSES = 5;
 /** Of each process: room for young objects, in MB. With less, files that read much spend a fifth of their time collecting. */
 const YOUNG_SPACE = '--max-semi-space-size=64';
 /** What ends a test that hangs, on a quiet machine. A slow machine gets more time, and the run as a whole has no limit. */
