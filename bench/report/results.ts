@@ -8,6 +8,8 @@ const RESULTS = new URL('../RESULTS.md', import.meta.url);
 const PERFORMANCE = new URL('../../docs/performance.md', import.meta.url);
 const MARKS = ['<!-- results: npm run bench -- --results -->\n\n', '\n\n<!-- end of results -->'] as const;
 const LEFT_OUT: readonly string[] = ['p99.9', 'server / load busy'];
+/** How the name of a row begins that is the least that a case can cost. */
+const FLOOR = 'floor: ';
 const HEAD = `# Results
 
 \`npm run bench -- --record\` writes this file from the records in \`bench/results\`, which hold more than is shown here.
@@ -110,36 +112,41 @@ function caseRows(newest: readonly NewestCase[], budgets: Budgets): string[][] {
   });
 }
 
+/** A line for each case that has floors: a time alone says little about another machine. */
 function measurementTable(newest: readonly NewestCase[]): string {
-  const rows = newest.flatMap(({ record, measured }) =>
-    shownRows(measured.rows).map((row) => ({ row, name: measured.name, record })),
-  );
+  const shown = newest.flatMap(({ record, measured }) => {
+    const main = mainRow(measured.rows);
+    const floors = measured.rows.filter(isFloor);
+    return main === undefined || floors.length === 0 ? [] : [{ record, name: measured.name, main, floors }];
+  });
   const columns = Object.entries<(row: Row) => string>(COLUMNS).filter(
     ([title]) => !LEFT_OUT.includes(title),
   );
   return formatTable(
-    ['measurement', ...columns.map(([title]) => title), 'commit', 'date'],
-    rows.map(({ row, name, record }) => [
-      `${name}: ${row.what}`,
-      ...columns.map(([, text]) => text(row)),
+    ['measurement', ...columns.map(([title]) => title), 'floors of the same run', 'commit', 'date'],
+    shown.map(({ record, name, main, floors }) => [
+      `${name}: ${main.what}`,
+      ...columns.map(([, text]) => text(main)),
+      floors.map(floorText).join('; '),
       record.machine.commit,
       dateOf(record),
     ]),
   );
 }
 
-const isFloor = ({ what }: Row): boolean => what.startsWith('floor:');
+function floorText(floor: Row): string {
+  const [rate, p99, cpu, time] = (['rate', 'p99', 'CPU each', 'time'] as const).map((title) =>
+    COLUMNS[title](floor),
+  );
+  const values = [rate, p99 && `p99 ${p99}`, cpu && `${cpu} of CPU`, time].filter((text) => text !== '');
+  return `${floor.what.slice(FLOOR.length)}: ${values.join(', ')}`;
+}
+
+const isFloor = ({ what }: Row): boolean => what.startsWith(FLOOR);
 
 /** The row that stands for its case. Those with a histogram were measured at a share of its rate. */
 const mainRow = (rows: readonly Row[]): Row | undefined =>
   rows.findLast((row) => !isFloor(row) && row.histogram === undefined);
-
-/** The main row and its floors. None without floors: a time alone says little about another machine. */
-function shownRows(rows: readonly Row[]): Row[] {
-  const floors = rows.filter(isFloor);
-  const main = mainRow(rows);
-  return floors.length === 0 || main === undefined ? [] : [main, ...floors];
-}
 
 const dateOf = ({ takenAt }: BenchRecord): string => takenAt.slice(0, 10);
 

@@ -115,15 +115,17 @@ describe('the results', () => {
     assert.throws(() => withSummary('no marks', []), /no <!-- results/);
   });
 
-  test('show the main row and every floor of a case that has one', () => {
+  test('show the main row of a case that has floors, with every floor beside it', () => {
     const plain = Array.from({ length: 20 }, (_, n): Row => ({ what: `row${n}`, perSecond: n }));
     const floor: Row = { what: 'floor: the least', perSecond: 5 };
+    const other: Row = { what: 'floor: another', seconds: 2 };
     const atShare: Row = { what: 'at a quarter', perSecond: 5, histogram: '' };
     const shown = (rows: readonly Row[]) =>
       resultsText(newestCases([recordOf('2026-01-01T10:00:00.000Z', 'c', { nearest: 1 }, rows)]), {});
-    const few = shown([...plain, floor, atShare]);
-    assert.ok(cellsOf(few, 'nearest: row19') && cellsOf(few, 'nearest: floor: the least'));
-    for (const other of ['row18', 'at a quarter']) assert.equal(cellsOf(few, `nearest: ${other}`), undefined);
+    const few = shown([...plain, floor, atShare, other]);
+    assert.ok(cellsOf(few, 'nearest: row19')?.includes('the least: 5 requests/s; another: 2.00 s'));
+    for (const what of ['row18', 'at a quarter', 'floor: the least'])
+      assert.equal(cellsOf(few, `nearest: ${what}`), undefined);
     assert.equal(cellsOf(shown(plain), 'nearest: row19'), undefined);
   });
 });
