@@ -32,9 +32,17 @@ export interface LiveBody {
   attach(sink: StreamSink): { close(): void };
 }
 
+/** A piece of live bodies. It is made once, and written to any number of connections. */
+export interface LiveChunk {
+  /** As it is sent over HTTP/1.1 (RFC 9112, section 7.1): the payload between its length and the end of a line. */
+  readonly framed: Buffer;
+  /** A part of `framed`. */
+  readonly payload: Buffer;
+}
+
 /** Where a stream is written to. */
 export interface StreamSink {
-  write(bytes: Buffer): void;
+  write(chunk: LiveChunk): void;
   /** Bytes that were written and not yet taken by the reader. */
   readonly pendingBytes: number;
   /** Calls `listener` when the reader has taken everything, once. */

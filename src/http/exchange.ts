@@ -3,14 +3,8 @@ import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
 import { invariant } from '../lib/errors.ts';
-import {
-  type Answer,
-  CutAnswer,
-  errorAnswer,
-  type LiveBody,
-  type StreamedBody,
-  type StreamSink,
-} from './answer.ts';
+import { type Answer, CutAnswer, errorAnswer, type StreamedBody } from './answer.ts';
+import { onDrained, sendLive } from './liveBody.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
 
@@ -319,40 +313,11 @@ function isOpen(response: ServerResponse): boolean {
 function drained(response: ServerResponse, limitMs?: number): Promise<void> {
   return new Promise((resolve) => {
     const limit = limitMs === undefined ? undefined : setTimeout(() => response.destroy(), limitMs);
-    onDrained(response, () => {
+    onDrained(response, response, () => {
       clearTimeout(limit);
       resolve();
     });
   });
-}
-
-/** Calls `listener` when the reader has taken everything, or has gone. */
-function onDrained(response: ServerResponse, listener: () => void): void {
-  const go = () => {
-    response.off('drain', go).off('close', go);
-    listener();
-  };
-  response.on('drain', go).on('close', go);
-}
-
-/** Hands the connection to a body that writes until one side ends it. The headers are sent at once. */
-function sendLive(response: ServerResponse, body: LiveBody): void {
-  response.flushHeaders();
-  const stream = body.attach(sinkOf(response));
-  if (response.destroyed) stream.close();
-  else response.once('close', () => stream.close());
-}
-
-function sinkOf(response: ServerResponse): StreamSink {
-  return {
-    write: (bytes) => void response.write(bytes),
-    get pendingBytes() {
-      return response.writableLength;
-    },
-    onDrained: (listener) => (response.destroyed ? listener() : onDrained(response, listener)),
-    end: (last) => void (last === '' ? response.end() : response.end(last)),
-    destroy: () => void response.destroy(),
-  };
 }
 
 /** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */

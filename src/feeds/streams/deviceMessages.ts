@@ -1,6 +1,8 @@
 import { leftDeviceJson } from '../../devices/device.ts';
 import type { DeviceFilter } from '../../devices/living/deviceFilter.ts';
 import type { Changed } from '../../devices/worldChanges.memory.ts';
+import type { LiveChunk } from '../../http/answer.ts';
+import { joinedChunk, liveChunk } from '../../http/liveBody.ts';
 import type { ItemTexts } from '../pages.ts';
 import { passesFilter } from '../readFiltered.ts';
 
@@ -39,11 +41,11 @@ export class DeviceMessages {
   readonly #items: readonly Changed[];
   readonly #sent: SentDevices;
   readonly #texts: ItemTexts;
-  readonly #messages: (Buffer | undefined)[];
-  readonly #lefts: (Buffer | undefined)[] = [];
+  readonly #messages: (LiveChunk | undefined)[];
+  readonly #lefts: (LiveChunk | undefined)[] = [];
   /** Of each filter, which of the items pass. */
   readonly #passing = new Map<string, Uint8Array>();
-  #whole: Buffer | null = null;
+  #whole: LiveChunk | null = null;
 
   constructor(sent: SentDevices, texts: ItemTexts) {
     const { items, areRepeated } = sent;
@@ -72,22 +74,22 @@ export class DeviceMessages {
   }
 
   /** What the item is now, or that it is removed. */
-  message(n: number): Buffer {
+  message(n: number): LiveChunk {
     const { id, nowMs } = this.#sent;
-    this.#messages[n] ??= Buffer.from(message('device', id, this.#texts.device(this.#item(n), nowMs)));
+    this.#messages[n] ??= liveChunk(message('device', id, this.#texts.device(this.#item(n), nowMs)));
     return this.#messages[n];
   }
 
   /** That the reader is no longer shown the item. */
-  left(n: number): Buffer {
+  left(n: number): LiveChunk {
     const { device } = this.#item(n);
-    this.#lefts[n] ??= Buffer.from(message('device', this.#sent.id, leftDeviceJson(device?.imei ?? '')));
+    this.#lefts[n] ??= liveChunk(message('device', this.#sent.id, leftDeviceJson(device?.imei ?? '')));
     return this.#lefts[n];
   }
 
   /** The messages of all items, for every reader who is shown all of them. */
-  get whole(): Buffer {
-    this.#whole ??= Buffer.concat(this.#items.map((_, n) => this.message(n)));
+  get whole(): LiveChunk {
+    this.#whole ??= joinedChunk(this.#items.map((_, n) => this.message(n).payload));
     return this.#whole;
   }
 

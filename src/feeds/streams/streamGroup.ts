@@ -2,6 +2,8 @@ import type { KeyState } from '../../access/credentials.ts';
 import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
 import type { Changed } from '../../devices/worldChanges.memory.ts';
+import type { LiveChunk } from '../../http/answer.ts';
+import { liveChunk } from '../../http/liveBody.ts';
 import { formatIso } from '../../lib/time.ts';
 import { inTurns, type Steps } from '../../lib/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../cursors.ts';
@@ -29,7 +31,7 @@ const LISTED_IDS_MAX = 50_000;
 /** A piece of the stream, with the cursor behind it. */
 export interface StreamPiece {
   /** What a reader is to be sent of it; null: nothing. */
-  bytesFor(reader: StreamReader): Buffer | null;
+  chunkFor(reader: StreamReader): LiveChunk | null;
   readonly cursor: StreamCursor;
 }
 
@@ -109,13 +111,13 @@ export class StreamGroup {
   }
 
   /** A heartbeat for all members. An idle group first moves on without looking, so that cursors do not grow old. */
-  heartbeat(): Buffer {
+  heartbeat(): LiveChunk {
     const { follower, clock } = this.#ports;
     const { followed } = follower.applied;
     const seen = this.cursor.devices?.seen ?? this.cursor.events?.seen;
     if (this.isIdle && seen !== undefined && followed.contains(seen))
       this.cursor = cursorUpTo(this.cursor, followed);
-    return Buffer.from(message('heartbeat', this.#seal(this.cursor), `{"at":"${formatIso(clock())}"}`));
+    return liveChunk(message('heartbeat', this.#seal(this.cursor), `{"at":"${formatIso(clock())}"}`));
   }
 
   #checkServer(): void {
@@ -158,7 +160,7 @@ export class StreamGroup {
     if (devices !== null && (wants.devices || devices.listedTo !== null || devices.open !== null)) {
       for await (const piece of this.#devicePieces(cursor, devices, upTo, atOnce)) {
         cursor = piece.cursor;
-        if (piece.bytesFor !== null) yield { bytesFor: piece.bytesFor, cursor };
+        if (piece.chunkFor !== null) yield { chunkFor: piece.chunkFor, cursor };
       }
     }
     if (cursor.devices !== null && isCurrent(this.#viewUpTo(upTo), cursor.devices))
@@ -168,7 +170,7 @@ export class StreamGroup {
       const agedToMs = Math.max(this.#ports.clock(), cursor.agedToMs);
       yield* this.#agedPieces(cursor, agedToMs, limitsMs);
       cursor = { ...cursor, agedToMs };
-      yield { bytesFor: nothing, cursor };
+      yield { chunkFor: nothing, cursor };
     }
     if (events !== null && (wants.events || events.open !== null))
       yield* this.#eventPieces(cursor, events, upTo);
@@ -187,7 +189,7 @@ export class StreamGroup {
     viewer.waiting = ids;
     yield* this.#piecesOf(ids, from);
     viewer.waiting = [];
-    yield { bytesFor: nothing, cursor: { ...from, devices } };
+    yield { chunkFor: nothing, cursor: { ...from, devices } };
   }
 
   /** Devices that are shown, or shown no longer, because their newest points have come to be older than one of these ages. */
@@ -214,7 +216,7 @@ export class StreamGroup {
         const sent = { items, id: this.#seal(cursor), nowMs: clock(), areRepeated: true };
         return new DeviceMessages({ ...sent, isEdited: () => false }, texts);
       });
-      yield { bytesFor: ({ viewer }) => viewer?.messagesOf(messages) ?? null, cursor };
+      yield { chunkFor: ({ viewer }) => viewer?.messagesOf(messages) ?? null, cursor };
     }
   }
 
@@ -228,7 +230,7 @@ export class StreamGroup {
     first: DevicesRead,
     upTo: Snapshot,
     atOnce: boolean,
-  ): AsyncGenerator<{ bytesFor: StreamPiece['bytesFor'] | null; cursor: StreamCursor }, void, void> {
+  ): AsyncGenerator<{ chunkFor: StreamPiece['chunkFor'] | null; cursor: StreamCursor }, void, void> {
     const { turns, follower } = this.#ports;
     const { accountId, worldIds } = this.caller;
     for (let devices = first, hasMore = true, isFirst = true; hasMore; isFirst = false) {
@@ -238,24 +240,24 @@ export class StreamGroup {
         this.#checkServer();
         const page = readDevices(view, worldIds, devices, DEVICES_PER_WRITE);
         const cursor = { ...from, devices: page.read };
-        const bytesFor = page.items.length === 0 ? null : this.#deviceBytes(page, from, cursor);
-        return { page, bytesFor, cursor };
+        const chunkFor = page.items.length === 0 ? null : this.#deviceChunk(page, from, cursor);
+        return { page, chunkFor, cursor };
       };
       // What changes at a time is one page; more is read in turns with everybody else's work.
-      const { page, bytesFor, cursor } = isFirst && atOnce ? read() : await turns.once(accountId, read);
+      const { page, chunkFor, cursor } = isFirst && atOnce ? read() : await turns.once(accountId, read);
       devices = page.read;
       hasMore = page.hasMore;
-      yield { bytesFor, cursor };
+      yield { chunkFor, cursor };
       if (page.isCut) await follower.catchUp();
     }
   }
 
   /** The last item has the cursor behind all of them; the others have `begun`: only the page knows their order. */
-  #deviceBytes(
+  #deviceChunk(
     { items, begun }: DevicesPage,
     from: StreamCursor,
     behind: StreamCursor,
-  ): StreamPiece['bytesFor'] {
+  ): StreamPiece['chunkFor'] {
     const { texts, clock } = this.#ports;
     const nowMs = clock();
     const within = this.#seal({ ...from, devices: begun });
@@ -270,8 +272,8 @@ export class StreamGroup {
     items.forEach((item, n) => {
       text += message('device', n === items.length - 1 ? last : within, texts.device(item, nowMs));
     });
-    const bytes = Buffer.from(text);
-    return () => bytes;
+    const chunk = liveChunk(text);
+    return () => chunk;
   }
 
   async *#eventPieces(
@@ -291,8 +293,8 @@ export class StreamGroup {
       const text = await inTurns(turns, this.caller.accountId, steps);
       cursor = { ...cursor, events: page.read };
       if (text !== '') {
-        const bytes = Buffer.from(text);
-        yield { bytesFor: () => bytes, cursor };
+        const chunk = liveChunk(text);
+        yield { chunkFor: () => chunk, cursor };
       }
       if (!page.hasMore && (page.read.seen.equals(upTo) || page.read === read)) return;
       read = page.read;

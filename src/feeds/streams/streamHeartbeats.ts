@@ -1,3 +1,4 @@
+import type { LiveChunk } from '../../http/answer.ts';
 import type { FeedPorts } from '../longPolls.ts';
 import type { StreamGroup } from './streamGroup.ts';
 import { heaviest, type StreamReader } from './streamReader.ts';
@@ -59,7 +60,7 @@ export class StreamHeartbeats {
     // Spreads out the heartbeats of readers that were opened together.
     let beatsLeft = Math.ceil(this.#readers.size / 200) + 5;
     // Made once for all of a group.
-    const beats = new Map<StreamGroup, Buffer>();
+    const beats = new Map<StreamGroup, LiveChunk>();
     for (const [reader, group] of this.#readers) {
       if (visits-- === 0) break;
       this.#readers.delete(reader);

@@ -1,5 +1,5 @@
 import type { KeyState } from '../../access/credentials.ts';
-import type { StreamSink } from '../../http/answer.ts';
+import type { LiveChunk, StreamSink } from '../../http/answer.ts';
 import type { DevicesRead, EventsRead } from '../cursors.ts';
 import type { Viewer } from './viewer.ts';
 
@@ -64,8 +64,8 @@ export class StreamReader {
     return nowMs >= this.#endsAtMs;
   }
 
-  write(bytes: Buffer): void {
-    if (!this.isClosed) this.#sink.write(bytes);
+  write(chunk: LiveChunk): void {
+    if (!this.isClosed) this.#sink.write(chunk);
   }
 
   /** Resolves when the reader has taken what was written, or is gone. */

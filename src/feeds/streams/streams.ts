@@ -4,7 +4,7 @@ import type { KeyState } from '../../access/credentials.ts';
 import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
 import type { StreamSink } from '../../http/answer.ts';
-import type { Steps } from '../../lib/workTurns.ts';
+import { Pace, type Steps } from '../../lib/workTurns.ts';
 import { type FeedPorts, GroupsByWorld, OpenCounts, type Touched } from '../longPolls.ts';
 import { firstRead, isCurrent, readUpTo } from '../readDevices.ts';
 import { ALL_PARTS, cursorUpTo, StreamGroup, type StreamPiece } from './streamGroup.ts';
@@ -22,8 +22,6 @@ const AT_ONCE_MS = 1;
 /** A group rests for this many times as long as it was served, so that many readers take a fraction of a core. */
 const REST_SHARE = 4;
 const REST_MAX_MS = 500;
-/** Readers that are written to at once, in a fraction of a millisecond. */
-const READERS_PER_STEP = 8;
 /** After Postgres could not be asked. */
 const RETRY_MS = 1_000;
 
@@ -302,9 +300,9 @@ export class Streams {
   }
 
   *#writeSteps(group: StreamGroup, piece: StreamPiece): Steps<void> {
-    let count = 0;
+    const pace = new Pace();
     for (const reader of group.members) {
-      if (++count % READERS_PER_STEP === 0) yield;
+      if (pace.isDue()) yield* pace.pause();
       if (reader.isFull) {
         // It was sent everything up to its cursor; the rest is made for it alone.
         group.members.delete(reader);
@@ -324,9 +322,9 @@ export class Streams {
   }
 }
 
-function send({ bytesFor, cursor }: StreamPiece, reader: StreamReader): void {
-  const bytes = bytesFor(reader);
-  if (bytes !== null) reader.write(bytes);
+function send({ chunkFor, cursor }: StreamPiece, reader: StreamReader): void {
+  const chunk = chunkFor(reader);
+  if (chunk !== null) reader.write(chunk);
   reader.cursor = cursor;
 }
 

@@ -1,6 +1,8 @@
 import type { Region } from '../../devices/index/regionWalk.ts';
 import { type Box, boxRegion } from '../../devices/living/boxRegion.ts';
 import { ageLimitsMs, type DeviceFilter } from '../../devices/living/deviceFilter.ts';
+import type { LiveChunk } from '../../http/answer.ts';
+import { joinedChunk } from '../../http/liveBody.ts';
 import { IdSet } from '../../lib/idSet.ts';
 import type { DeviceMessages } from './deviceMessages.ts';
 
@@ -39,11 +41,11 @@ export class Viewer {
    * What the reader is to be sent of these; null: nothing. A device that was edited or is new, and one that is removed, is
    * told to be gone even if this id was not shown: it may have been shown with another id.
    */
-  messagesOf(devices: DeviceMessages): Buffer | null {
+  messagesOf(devices: DeviceMessages): LiveChunk | null {
     const { count, ids, lats, lngs, edited, removed, areRepeated } = devices;
     const { region } = this;
     const passing = this.filter === null ? null : devices.passing(this.filter);
-    const chosen: Buffer[] = [];
+    const chosen: LiveChunk[] = [];
     let shown = 0;
     for (let n = 0; n < count; n++) {
       const id = ids[n] as number;
@@ -59,6 +61,6 @@ export class Viewer {
     }
     if (chosen.length === 0) return null;
     if (shown === count) return devices.whole;
-    return chosen.length === 1 ? (chosen[0] as Buffer) : Buffer.concat(chosen);
+    return chosen.length === 1 ? (chosen[0] as LiveChunk) : joinedChunk(chosen.map(({ payload }) => payload));
   }
 }

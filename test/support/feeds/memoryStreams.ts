@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import type { KeyState } from '../../../src/access/credentials.ts';
 import { type StreamRequest, Streams } from '../../../src/feeds/streams/streams.ts';
 import type { DeviceView } from '../../../src/feeds/streams/viewer.ts';
-import type { StreamSink } from '../../../src/http/answer.ts';
+import type { LiveChunk, StreamSink } from '../../../src/http/answer.ts';
 import { SHARED_WORLD } from './changingFleet.ts';
 import { MemoryFeed, WORLD } from './memoryFeed.ts';
 
@@ -24,7 +24,12 @@ export class FakeReader implements StreamSink {
   isEnded = false;
   #whenDrained: (() => void)[] = [];
 
-  write(bytes: Buffer): void {
+  write({ framed, payload: bytes }: LiveChunk): void {
+    const frame = [`${bytes.length.toString(16)}\r\n`, '\r\n'].map((text) => Buffer.from(text)) as [
+      Buffer,
+      Buffer,
+    ];
+    assert.ok(framed.equals(Buffer.concat([frame[0], bytes, frame[1]])), 'a chunk of HTTP/1.1');
     this.bytes += bytes.length;
     this.#unread.push(bytes);
     if (this.isSlow) this.pendingBytes += bytes.length;
