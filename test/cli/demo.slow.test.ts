@@ -9,6 +9,7 @@ import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
+import { MINUTE_MS } from '../../src/lib/time.ts';
 import { exists } from '../../src/postgres/embedded/dataFolder.ts';
 import { demoDir, startDemo } from '../support/demoProcess.ts';
 import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
@@ -94,6 +95,7 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
 describe('npm run demo', () => {
   test('prints four lines that answer with moving vehicles, ends with Ctrl-C, and goes on at the next start', async (t) => {
     const dataDir = await demoDir(t);
+    const startedAt = new Date(Date.now() - 10 * MINUTE_MS).toISOString();
     const demo = await startDemo(t, dataDir);
     assert.equal(demo.curls.length, 4, demo.welcome);
     assert.match(demo.welcome, /120 calls a minute per key, 1000 an hour per key, 120 a minute per address/);
@@ -129,8 +131,21 @@ describe('npm run demo', () => {
     assert.equal(err, '');
     if (process.platform === 'linux') assert.deepEqual(await processesIn(cluster), []);
 
+    const endedAt = new Date().toISOString();
     const again = await startDemo(t, dataDir);
     assert.ok(((await paste(again.curls[0] as string)).data as unknown[]).length === 3);
+    const past = (again.curls[1] as string).replace(
+      '/location',
+      `/history?from=${startedAt}&to=${endedAt}&limit=1000`,
+    );
+    const times = ((await paste(past)).data as { recorded_at: string }[]).map(
+      ({ recorded_at }) => recorded_at,
+    );
+    assert.ok(times.length > 2);
+    const apartMs = times
+      .slice(1)
+      .map((time, n) => Math.abs(Date.parse(time) - Date.parse(times[n] as string)));
+    assert.ok(Math.min(...apartMs) > 1_000, 'no second way through the same time');
     assert.notEqual(again.curls[0], nearest, 'a new key');
     await t.test('beside one that runs, it says so and what to do', async (inner) => {
       await assert.rejects(startDemo(inner, dataDir), /runs already \(process \d+\).*set DATA_DIR/s);

@@ -11,7 +11,7 @@ import type { IngestClient, SendOutcome } from '../simulate/drive.ts';
 import { drive as driveFleet, openIngestClient } from '../simulate/drive.ts';
 import { createFleet, type SimulatedFleet, type SimulatedPoint } from '../simulate/simulatedFleet.ts';
 import { apiUrl, demoConfig, endText, startText, welcomeText } from './demoConfig.ts';
-import { registerDemo, saveDemoAreas } from './demoTenant.ts';
+import { lastReportMs, registerDemo, saveDemoAreas } from './demoTenant.ts';
 
 const PROGRESS_MS = 1_000;
 /** How many vehicles drive, and how often each reports. */
@@ -72,7 +72,9 @@ async function drive(config: Config, service: Service): Promise<Result<null, str
   const host = reachableHost(config.ingestHost);
   const town = new DemoTown(imeis, openIngestClient({ host, port: service.ingestPort, token }));
   try {
-    const driven = await town.sendDriven();
+    const lastMs = await lastReportMs(apiUrl(config, service), key, imeis[0] as string);
+    if (!lastMs.ok) return lastMs;
+    const driven = await town.sendDriven(lastMs.value);
     if (!driven.ok || interrupted.aborted) return driven;
     // Made after all that, so what happens first is that vehicles enter them.
     const areaId = await saveDemoAreas(apiUrl(config, service), key);
@@ -117,13 +119,18 @@ class DemoTown {
     this.#fleet = createFleet({ imeis, seed: SEED, startMs: systemClock() - DRIVEN_MS, centre: CENTRE });
   }
 
-  /** Sends where every vehicle has driven before; settles when all of it is stored. */
-  async sendDriven(): Promise<Result<null, string>> {
+  /**
+   * Sends where every vehicle has driven before; settles when all of it is stored. Not what lies before `lastMs`: then they
+   * drove in an earlier run of the demo, elsewhere.
+   */
+  async sendDriven(lastMs: number): Promise<Result<null, string>> {
     const nowMs = systemClock();
     let points: SimulatedPoint[] = [];
     for (let atMs = nowMs - DRIVEN_MS + DRIVEN_EVERY_MS; atMs <= nowMs; atMs += DRIVEN_EVERY_MS) {
-      for (let index = 0; index < this.#imeis.length; index++) points.push(this.#fleet.step(index, atMs));
+      const stepped = this.#imeis.map((_, index) => this.#fleet.step(index, atMs));
+      if (atMs > lastMs) points.push(...stepped);
       if (points.length < POINTS_AT_A_TIME && atMs < nowMs) continue;
+      if (points.length === 0) continue;
       const sent = await this.#sendFirst(points);
       if (!sent.ok) return sent;
       points = [];

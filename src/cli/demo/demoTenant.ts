@@ -133,3 +133,12 @@ export async function saveDemoAreas(api: string, key: string): Promise<Result<nu
   }
   return ok(ids[0] as number);
 }
+
+/** When a vehicle has reported last, in epoch milliseconds; 0 when it never has. */
+export async function lastReportMs(api: string, key: string, imei: string): Promise<Result<number, string>> {
+  const response = await fetch(`${api}/api/v3/devices/${imei}/location`, { headers: { 'X-API-Key': key } });
+  const text = await response.text();
+  if (response.status === 404) return ok(0);
+  if (!response.ok) return fail(`the last point of ${imei} cannot be read: ${response.status} ${text}`);
+  return ok(Date.parse((JSON.parse(text) as { data: { recorded_at: string } }).data.recorded_at));
+}
