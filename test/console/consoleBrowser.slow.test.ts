@@ -206,8 +206,8 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     const { page, complaints, logIn: enter, show } = await opened.visitAgain();
     const looksRight = async (view: string): Promise<void> => {
       for (const [colorScheme, width, color] of [
-        ['dark', 360, 'rgb(22, 24, 27)'],
-        ['light', 1_280, 'rgb(255, 255, 255)'],
+        ['dark', 360, 'rgb(14, 18, 22)'],
+        ['light', 1_280, 'rgb(244, 246, 248)'],
       ] as const) {
         await page.setViewportSize({ width, height: 780 });
         await page.emulateMedia({ colorScheme });

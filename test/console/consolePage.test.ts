@@ -8,7 +8,7 @@ import { ownerPod } from '../support/ownerPod.ts';
 import { importTypescript, skipWithoutTools } from '../tools/tools.ts';
 
 const PAGE = '/console';
-const COMPRESSED_MAX_BYTES = 450_000;
+const COMPRESSED_MAX_BYTES = 500_000;
 
 const { pod } = ownerPod();
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { logIn, logOut, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
 import { clearFilters, filters, filtersIn, hashOf } from './filters.ts';
+import { Icon, type IconName } from './icons.ts';
 import { followFleet, line } from './liveFleet.ts';
 import { html } from './parts.ts';
 import { Areas } from './views/areas.ts';
@@ -77,11 +78,11 @@ function Shell(): VNode {
       <nav aria-label="Views">
         ${Object.keys(VIEWS).map(
           (name) =>
-            html`<a href=${addressOf(name)} aria-current=${name === shown.value ? 'page' : undefined}>${name}</a>`,
+            html`<a href=${addressOf(name)} aria-current=${name === shown.value ? 'page' : undefined}><${Icon} name=${name.toLowerCase() as IconName} />${name}</a>`,
         )}
       </nav>
       <${Line} />
-      <button type="button" onClick=${leave}>Log out</button>
+      <button type="button" class="quiet" onClick=${leave}><${Icon} name="leave" />Log out</button>
     </header>
     <div class=${isWithMap ? 'with-map' : ''}>
       <${MapPane} isShown=${isWithMap} />
@@ -126,7 +127,7 @@ function Login(): VNode {
       <label>E-mail <input name="email" type="email" autocomplete="username" required autofocus /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
       <p class="error" role="alert">${error}</p>
-      <button disabled=${isBusy}>Log in</button>
+      <button class="main" disabled=${isBusy}>Log in</button>
     </form>
     <p>No password yet? The operator of the service sets one with <code>fleet account:update --email … --password …</code></p>
   </main>`;

@@ -4,6 +4,7 @@ import { useLoaded, usePaced } from '../api.ts';
 import { areaDraft, beginDraft } from '../areaDraft.ts';
 import { nameOf } from '../fleet.ts';
 import { Panel } from '../forms.ts';
+import { Icon } from '../icons.ts';
 import { events } from '../liveFleet.ts';
 import { chosenArea, drawnAreas } from '../map/mapState.ts';
 import { Curl, duration, html, List, Time } from '../parts.ts';
@@ -38,7 +39,7 @@ export function Areas(): VNode {
     </button>
   </li>`;
   return html`
-    <button type="button" onClick=${() => begin(null)}>New area</button>
+    <button type="button" class="main" onClick=${() => begin(null)}><${Icon} name="add" />New area</button>
     <p role="status">${said}</p>
     <${AreaForm} key=${areaDraft.value?.id} done=${done} />
     <${List} reply=${reply} reload=${reload}

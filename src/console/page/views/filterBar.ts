@@ -26,8 +26,8 @@ export function FilterBar({ submit }: { submit?: () => void }): VNode {
     if (typed === '' || names.includes(typed)) changeFilters({ group: typed });
   };
   return html`<div role="search" class="filters">
-    <label>Search by name, plate or IMEI
-      <input type="search" value=${text} onKeyDown=${onKeyDown}
+    <label>Search
+      <input type="search" placeholder="Name, plate or IMEI" value=${text} onKeyDown=${onKeyDown}
         onInput=${(event: InputEvent) => changeFilters({ text: textOf(event) })} />
     </label>
     <label>Group
