@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { agoText } from '../../src/console/page/ago.ts';
 import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
 import { counted, curlOf, duration } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
@@ -180,6 +181,21 @@ test('the console writes lengths of time as the API does', () => {
   ]) {
     assert.equal(duration(seconds), formatDuration(seconds * 1_000));
   }
+});
+
+test('what ages is told in its largest unit, and never in the future', () => {
+  const told: readonly [number, string][] = [
+    [-3, 'now'],
+    [4.9, 'now'],
+    [5, '5 s ago'],
+    [59.9, '59 s ago'],
+    [60, '1 min ago'],
+    [3_599, '59 min ago'],
+    [3_600, '1 h ago'],
+    [2 * 86_400 - 1, '47 h ago'],
+    [2 * 86_400, '2 days ago'],
+  ];
+  for (const [seconds, text] of told) assert.equal(agoText(seconds), text);
 });
 
 test('one of something is not many', () => {

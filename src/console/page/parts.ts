@@ -31,8 +31,10 @@ export function List<T>(props: {
   return reply.data.length === 0 ? html`<p class="empty">${empty}</p>` : show(reply.data);
 }
 
-export function Time({ at }: { at: string }): VNode {
-  return html`<time datetime=${at}>${new Date(at).toLocaleString()}</time>`;
+/** `isOfDay`: without the date, which stands above it. */
+export function Time({ at, isOfDay = false }: { at: string; isOfDay?: boolean }): VNode {
+  const time = new Date(at);
+  return html`<time datetime=${at} title=${time.toLocaleString()}>${isOfDay ? time.toLocaleTimeString() : time.toLocaleString()}</time>`;
 }
 
 /** Something that is shown this one time, and below it how it is used. */

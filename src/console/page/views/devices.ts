@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { Ago } from '../ago.ts';
 import { filters } from '../filters.ts';
 import { type KnownDevice, nameOf } from '../fleet.ts';
 import { isLarge } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
-import { Curl, grouped, html, Time } from '../parts.ts';
+import { Curl, grouped, html } from '../parts.ts';
 import { FilterBar } from './filterBar.ts';
 import { devicesPath, useFound } from './foundDevices.ts';
 
@@ -56,7 +57,7 @@ function nothingFound(count: number): string {
 
 function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
   return html`<table>
-    <thead><tr><th scope="col">Device</th><th scope="col">Status</th><th scope="col">Speed</th><th scope="col">Position</th><th scope="col">Last point</th></tr></thead>
+    <thead><tr><th scope="col">Device</th><th scope="col">Status</th><th scope="col" class="number">Speed</th><th scope="col" class="number">Position</th><th scope="col" class="number">Last point</th></tr></thead>
     <tbody>${found.map(
       (device) => html`<tr key=${device.imei}>
         <th scope="row">${nameOf(device)}<small>${device.plate} ${device.imei}</small></th>
@@ -64,9 +65,9 @@ function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
         ${
           device.location === null
             ? html`<td colspan="3">no position yet</td>`
-            : html`<td>${Math.round(device.location.speedKmh)} km/h</td>
-              <td>${device.location.latitude.toFixed(5)}, ${device.location.longitude.toFixed(5)}</td>
-              <td><${Time} at=${new Date(device.location.recordedAtMs).toISOString()} /></td>`
+            : html`<td class="number">${Math.round(device.location.speedKmh)} km/h</td>
+              <td class="number">${device.location.latitude.toFixed(5)}, ${device.location.longitude.toFixed(5)}</td>
+              <td class="number"><${Ago} at=${new Date(device.location.recordedAtMs).toISOString()} /></td>`
         }
       </tr>`,
     )}</tbody>

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { Panel } from '../forms.ts';
+import { Icon } from '../icons.ts';
 import { events, firstEvents } from '../liveFleet.ts';
 import { Curl, html, Time } from '../parts.ts';
 import type { FleetEvent } from '../types.ts';
@@ -14,11 +15,12 @@ export function Events(): VNode {
     const path = explainPath(event);
     const isAsked = asked === event.id;
     return html`<li key=${event.id}>
-      <${Time} at=${event.occurred_at} /> ${event.message} <small>${event.type}</small>
+      <${Time} at=${event.occurred_at} isOfDay=${true} />
+      <span>${event.message} <small>${event.type}</small></span>
       ${
         path !== null &&
-        html`<button type="button" aria-expanded=${isAsked} aria-label=${`Why: ${event.message}`}
-          onClick=${() => setAsked(isAsked ? null : event.id)}>Why?</button>`
+        html`<button type="button" class="quiet" aria-expanded=${isAsked} aria-label=${`Why: ${event.message}`}
+          onClick=${() => setAsked(isAsked ? null : event.id)}><${Icon} name="why" />Why?</button>`
       }
       ${
         isAsked &&
@@ -41,7 +43,22 @@ export function Events(): VNode {
       first.state === 'read' &&
       html`<p class="empty">Nothing has happened yet. Entries and exits of areas, ignition, parking and alarms are listed here as they happen.</p>`
     }
-    ${all.length > 0 && html`<ol class="rows">${all.map(row)}</ol>`}
+    ${byDay(all).map(
+      ({ day, happened }) =>
+        html`<h3 key=${day}>${day}</h3><ol class="rows happenings">${happened.map(row)}</ol>`,
+    )}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=events' }} />
   `;
+}
+
+/** By the days of this place, in the order of the events. */
+function byDay(all: readonly FleetEvent[]): { day: string; happened: FleetEvent[] }[] {
+  const days: { day: string; happened: FleetEvent[] }[] = [];
+  for (const event of all) {
+    const day = new Date(event.occurred_at).toLocaleDateString(undefined, { dateStyle: 'full' });
+    const last = days.at(-1);
+    if (last?.day === day) last.happened.push(event);
+    else days.push({ day, happened: [event] });
+  }
+  return days;
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { Ago } from '../ago.ts';
 import { call, serverNowMs, useLoaded } from '../api.ts';
 import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
 import { Curl, html, keyCurl, List, Secret, Time } from '../parts.ts';
@@ -53,7 +54,7 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
   return html`<li>
     <strong>${name}</strong> <code>${prefix}…</code>
     <small>${scopes.join(', ')}; ${allowlist.length === 0 ? 'from anywhere' : `from ${allowlist.join(', ')}`}; ${
-      last_used_at === null ? 'not used yet' : `last used ${new Date(last_used_at).toLocaleString()}`
+      last_used_at === null ? 'not used yet' : html`last used <${Ago} at=${last_used_at} />`
     }${expires_at !== null && html`; ${hasEnded ? 'ended' : 'ends'} <${Time} at=${expires_at} />`}</small>
     ${
       revoked_at === null && !hasEnded

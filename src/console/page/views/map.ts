@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { Ago } from '../ago.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
 import { openStream, viewProblem } from '../largeFleet.ts';
@@ -21,7 +22,7 @@ import {
 import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
 import { loadWorld } from '../map/world.ts';
-import { Curl, counted, grouped, html, Time } from '../parts.ts';
+import { Curl, counted, grouped, html } from '../parts.ts';
 import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
 import { useFound } from './foundDevices.ts';
@@ -119,7 +120,7 @@ function Card({ device }: { device: KnownDevice }): VNode {
       location === null
         ? ', no position yet'
         : html`, ${Math.round(location.speedKmh)} km/h
-          <small>${location.latitude.toFixed(5)}, ${location.longitude.toFixed(5)}, <${Time} at=${new Date(location.recordedAtMs).toISOString()} /></small>`
+          <small>${location.latitude.toFixed(5)}, ${location.longitude.toFixed(5)}, <${Ago} at=${new Date(location.recordedAtMs).toISOString()} /></small>`
     }</p>
     <p class="tools">
       <button type="button" onClick=${() => seek(imei)}>Show</button>
