@@ -580,6 +580,8 @@ create table driven_cells (
   tiles integer not null,
   bytes bytea not null
 );
+-- They are read once, soon.
+alter table driven_cells alter column bytes set storage external;
 create index driven_cells_world on driven_cells (world_id, id);
 
 -- The counted cells of a week in a tile of the map: of zoom 13, and of each lower one, where a cell has the highest count of

@@ -63,18 +63,41 @@ async function countWaiting(
   if ((await deleteDriven(tx, ids)) !== ids.length) throw new CountedElsewhere();
   const run = <T>(steps: Steps<T>): Promise<T> => turns.run('packing', steps);
   const driven = await run(decodedByTile(bytes));
-  let stored = await selectTilesOfWeek(tx, worldId, week, BASE_ZOOM, [...driven.keys()]);
-  let free = tilesMax - tilesBefore;
-  for (const tile of driven.keys()) if (!stored.has(tile) && --free < 0) driven.delete(tile);
-  let changed = await run(added(driven, stored));
-  await addTrackTiles(tx, worldId, week, changed.size - stored.size);
-  for (let zoom = BASE_ZOOM; changed.size > 0; zoom--) {
-    await writeTilesOfWeek(tx, worldId, week, zoom, await run(encoded(changed)));
-    if (zoom === 0) return;
-    const parents = new Set([...changed.keys()].map((tile) => tile >>> 2));
-    stored = await selectTilesOfWeek(tx, worldId, week, zoom - 1, [...parents]);
-    changed = await run(parentsOf(changed, stored));
+  let changed: Tiles = new Map();
+  for (const zooms of zoomsTogether(driven.keys())) {
+    const stored = await selectTilesOfWeek(tx, worldId, week, zooms);
+    const written = new Map<number, Map<number, Buffer>>();
+    for (const [zoom, ofZoom] of stored) {
+      if (zoom === BASE_ZOOM) {
+        let free = tilesMax - tilesBefore;
+        for (const tile of driven.keys()) if (!ofZoom.has(tile) && --free < 0) driven.delete(tile);
+        changed = await run(added(driven, ofZoom));
+        if (changed.size > ofZoom.size) await addTrackTiles(tx, worldId, week, changed.size - ofZoom.size);
+      } else changed = await run(parentsOf(changed, ofZoom));
+      written.set(zoom, await run(encoded(changed)));
+    }
+    await writeTilesOfWeek(tx, worldId, week, written);
   }
+}
+
+/** Tiles that are read with one statement, and written with one, where they are of more than one zoom. */
+const TILES_AT_A_TIME = 1_500;
+
+/** These tiles of the base zoom, and all that they are in, from the base zoom to 0: by zoom, as many zooms as go together. */
+function zoomsTogether(base: Iterable<number>): ReadonlyMap<number, ReadonlySet<number>>[] {
+  const parts: Map<number, ReadonlySet<number>>[] = [];
+  let tiles = new Set(base);
+  let room = 0;
+  for (let zoom = BASE_ZOOM; zoom >= 0; zoom--) {
+    if (tiles.size > room) {
+      parts.push(new Map());
+      room = TILES_AT_A_TIME;
+    }
+    parts.at(-1)?.set(zoom, tiles);
+    room -= tiles.size;
+    tiles = new Set(Array.from(tiles, (tile) => tile >>> 2));
+  }
+  return parts;
 }
 
 /** What each row has of each tile. */

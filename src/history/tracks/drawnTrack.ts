@@ -130,8 +130,19 @@ class Pen implements Ledger<HeldWays> {
     this.#y = y1;
     // The short way, across 180° where that is it.
     const dx = x1 - x0 - GRID_SIDE * Math.round((x1 - x0) / GRID_SIDE);
-    const cellM = (EQUATOR_M / GRID_SIDE) * Math.cos(lat0 * RADIANS_PER_DEGREE);
-    const lengthM = Math.hypot(dx, y1 - y0) * cellM;
-    if (lengthM <= Math.min(WAY_MAX_M, (SPEED_MAX_MPS * ms) / 1_000)) this.drawn.putLine(x0, y0, x0 + dx, y1);
+    const dy = y1 - y0;
+    const limitM = Math.min(WAY_MAX_M, (SPEED_MAX_MPS * ms) / 1_000);
+    // Nearly every way is so short that it need not be measured exactly.
+    if ((Math.abs(dx) + Math.abs(dy)) * CELL_MAX_M < limitM || lengthM(dx, dy, lat0) <= limitM)
+      this.drawn.putLine(x0, y0, x0 + dx, y1);
   }
+}
+
+/** No cell is longer. */
+const CELL_MAX_M = 1.001 * (EQUATOR_M / GRID_SIDE);
+
+/** Of a way on the grid that begins at this latitude. */
+function lengthM(dx: number, dy: number, lat: number): number {
+  const cellM = (EQUATOR_M / GRID_SIDE) * Math.cos(lat * RADIANS_PER_DEGREE);
+  return Math.hypot(dx, dy) * cellM;
 }

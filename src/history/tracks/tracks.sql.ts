@@ -69,31 +69,45 @@ export async function addTrackTiles(tx: Query, worldId: number, week: number, ad
   await tx`update track_week set tiles = tiles + ${added} where world_id = ${worldId} and week = ${week}`;
 }
 
-/** The bytes of those of these tiles of a zoom that the week has. */
+/** Tiles of some zooms, by zoom and tile. */
+export type TilesByZoom = ReadonlyMap<number, ReadonlyMap<number, Buffer>>;
+
+/** The bytes of those of these tiles, by zoom, that the week has. */
 export async function selectTilesOfWeek(
   tx: Query,
   worldId: number,
   week: number,
-  zoom: number,
-  tiles: readonly number[],
-): Promise<Map<number, Buffer>> {
-  const rows = await tx<{ tile: number; bytes: Buffer }[]>`
-    select tile, bytes from track_tile
-    where world_id = ${worldId} and zoom = ${zoom} and tile = any(${arrayLiteral(tiles)}::integer[]) and week = ${week}`;
-  return new Map(rows.map(({ tile, bytes }) => [tile, bytes]));
+  tiles: ReadonlyMap<number, Iterable<number>>,
+): Promise<TilesByZoom> {
+  const asked = [...tiles].flatMap(([zoom, ofZoom]) => Array.from(ofZoom, (tile) => ({ zoom, tile })));
+  // With a limit, each tile is looked up by the key, whatever is known of the table.
+  const rows = await tx<{ zoom: number; tile: number; bytes: Buffer }[]>`
+    select asked.zoom, asked.tile, t.bytes
+    from unnest(${arrayLiteral(asked.map(({ zoom }) => zoom))}::integer[],
+      ${arrayLiteral(asked.map(({ tile }) => tile))}::integer[]) as asked (zoom, tile)
+    cross join lateral (
+      select bytes from track_tile
+      where world_id = ${worldId} and zoom = asked.zoom and tile = asked.tile and week = ${week} limit 1) t`;
+  const found = new Map([...tiles.keys()].map((zoom) => [zoom, new Map<number, Buffer>()]));
+  for (const { zoom, tile, bytes } of rows) found.get(zoom)?.set(tile, bytes);
+  return found;
 }
 
 export async function writeTilesOfWeek(
   tx: Tx,
   worldId: number,
   week: number,
-  zoom: number,
-  tiles: ReadonlyMap<number, Buffer>,
+  tiles: TilesByZoom,
 ): Promise<void> {
+  const all = [...tiles].flatMap(([zoom, ofZoom]) =>
+    Array.from(ofZoom, ([tile, bytes]) => ({ zoom, tile, bytes })),
+  );
   await tx`
     insert into track_tile as t (world_id, zoom, tile, week, bytes)
-    select ${worldId}, ${zoom}, tile, ${week}, bytes
-    from unnest(${arrayLiteral([...tiles.keys()])}::integer[], ${[...tiles.values()]}::bytea[]) as new (tile, bytes)
+    select ${worldId}, zoom, tile, ${week}, bytes
+    from unnest(${arrayLiteral(all.map(({ zoom }) => zoom))}::smallint[],
+      ${arrayLiteral(all.map(({ tile }) => tile))}::integer[],
+      ${all.map(({ bytes }) => bytes)}::bytea[]) as new (zoom, tile, bytes)
     on conflict (world_id, zoom, tile, week) do update set bytes = excluded.bytes`;
 }
 

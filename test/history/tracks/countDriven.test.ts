@@ -96,6 +96,20 @@ function assertSame(found: ReadonlyMap<string, number>, expected: ReadonlyMap<st
   assert.deepEqual(sorted(found), sorted(expected));
 }
 
+/** Each lower zoom has the highest count of four cells. */
+async function assertZoomsBelow(expected: ReadonlyMap<string, number>): Promise<void> {
+  let below = expected;
+  for (let zoom = 12; zoom >= 0; zoom--) {
+    const above = new Map<string, number>();
+    for (const [cell, count] of below) {
+      const [x, y] = cell.split('/').map((part) => Number(part) >> 1);
+      above.set(`${x}/${y}`, Math.max(above.get(`${x}/${y}`) ?? 0, count));
+    }
+    assert.deepEqual(sorted(await counted(worldId, zoom)), sorted(above), `zoom ${zoom}`);
+    below = above;
+  }
+}
+
 const waiting = async () => Number((await sql`select from driven_cells`).count);
 const countAll = (ofWorld: number, tilesMax?: number) =>
   countDriven(
@@ -112,20 +126,31 @@ describe('packing counts where devices have driven', () => {
     const expected = naiveCounts(tracks);
     assertSame(await counted(worldId), expected);
     assert.ok(Math.max(...expected.values()) > 1);
-    let below = expected;
-    for (let zoom = 12; zoom >= 0; zoom--) {
-      const above = new Map<string, number>();
-      for (const [cell, count] of below) {
-        const [x, y] = cell.split('/').map((part) => Number(part) >> 1);
-        above.set(`${x}/${y}`, Math.max(above.get(`${x}/${y}`) ?? 0, count));
-      }
-      assert.deepEqual(sorted(await counted(worldId, zoom)), sorted(above), `zoom ${zoom}`);
-      below = above;
-    }
+    await assertZoomsBelow(expected);
     assert.equal(await waiting(), 0);
     const [week] = await sql<{ tiles: number }[]>`select tiles from track_week where world_id = ${worldId}`;
     const tiles = await sql`select from track_tile where world_id = ${worldId} and zoom = 13`;
     assert.equal(week?.tiles, tiles.count);
+  });
+
+  test('also in more tiles than are read with one statement', async () => {
+    const track = Array.from({ length: 900 }, (_, n): TrackPoint[] => {
+      const [lat, lng] = [-60 + (n % 100), -170 + Math.floor(n / 100) * 20];
+      const point = (more: number) => ({ lat: lat + more / 1_000, lng: lng + more / 1_000, speedKmh: 30 });
+      return [0, 1].map((more) => ({
+        recordedAtMs: MONDAY_MS + (n * 90 + more * 30) * 1_000,
+        ...point(more),
+      }));
+    }).flat();
+    const later = track.map((point) => ({ ...point, recordedAtMs: point.recordedAtMs + DAY_MS }));
+    const deviceId = await newDevice(worldId);
+    for (const day of [track, later]) {
+      await store(deviceId, day);
+      await packPoints(sql);
+    }
+    const expected = naiveCounts([track, later]);
+    assertSame(await counted(worldId), expected);
+    await assertZoomsBelow(expected);
   });
 
   test('once a day, also where a day is packed in several parts and points come late', async () => {
