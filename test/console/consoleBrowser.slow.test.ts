@@ -156,6 +156,37 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
+  test('a link leads to a vehicle, an area or an event, and says so of those that are not there', async () => {
+    await opened.send(VAN, FAR);
+    const token = await logIn(opened.pod, OWNER);
+    const body = { ...CIRCLE, name: 'Yard' };
+    const { id, center } = (await callApi(opened.pod, 'POST', '/v1/areas', { token, body })).body.data;
+    await opened.send(VAN, { latitude: center.lat, longitude: center.lng });
+    const { page, complaints, logIn: enter, show } = await opened.visitAgain();
+    await page.goto(`${opened.pod.api}/console#map/${VAN}`);
+    await enter(OWNER);
+    await page.getByLabel('Chosen: Van 12').waitFor();
+    await show('Devices');
+    await page.getByRole('link', { name: 'Bus 3' }).click();
+    await page.getByLabel('Chosen: Bus 3').waitFor();
+    await waitFor(() => page.url().endsWith(`#map/${BUS}`));
+    await page.goto(`${opened.pod.api}/console#area/${id}`);
+    await page.getByLabel('Who is in Yard').getByText('Van 12').waitFor();
+    await show('Events');
+    const why = page.getByRole('button', { name: 'Why: Van 12 entered Yard' });
+    await why.click();
+    await waitFor(() => /#event\/\d+$/.test(page.url()));
+    await page.reload();
+    await page.getByLabel('Why: Van 12 entered Yard').locator('.why').waitFor();
+    await page.goto(`${opened.pod.api}/console#event/999999999`);
+    await page.getByText('Event 999999999 is not among the last').waitFor();
+    await page.goto(`${opened.pod.api}/console#map/490154203237518`);
+    await page.getByText('No vehicle of this account has the IMEI 490154203237518').waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await waitFor(() => page.url().endsWith('#map'));
+    assert.deepEqual(complaints, []);
+  });
+
   test('continues when the pod is replaced, and misses nothing', async (t) => {
     const own = await startPod(opened.url, { t, env: POD_ENV });
     const { page, logIn: enter, show } = await visitConsole(t, opened.browser, own.api);

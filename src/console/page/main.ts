@@ -1,9 +1,8 @@
-import { effect, signal } from '@preact/signals';
 import { type FunctionComponent, render, type VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { addressOf, followAddress, forgetChoices, shownView, VIEW_NAMES, type ViewName } from './address.ts';
 import { logIn, logOut, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
-import { clearFilters, filters, filtersIn, hashOf } from './filters.ts';
 import { Icon, type IconName } from './icons.ts';
 import { followFleet, line } from './liveFleet.ts';
 import { html } from './parts.ts';
@@ -13,7 +12,7 @@ import { Events } from './views/events.ts';
 import { MapPane, MapPanel } from './views/map.ts';
 import { Settings } from './views/settings.ts';
 
-const VIEWS: Readonly<Record<string, FunctionComponent>> = {
+const VIEWS: Readonly<Record<ViewName, FunctionComponent>> = {
   Map: MapPanel,
   Devices,
   Areas,
@@ -21,41 +20,7 @@ const VIEWS: Readonly<Record<string, FunctionComponent>> = {
   Settings,
 };
 /** Shown beside the map. */
-const WITH_MAP = ['Map', 'Areas'];
-
-/** The address that was read or written last. */
-let known = location.hash;
-const shown = signal(viewOf(known));
-addEventListener('hashchange', () => {
-  known = location.hash;
-  shown.value = viewOf(known);
-  const asked = filtersIn(location.hash);
-  if (hashOf('', asked) !== hashOf('', filters.peek())) filters.value = asked;
-});
-
-function viewOf(hash: string): string {
-  const [asked] = hash.slice(1).split('?');
-  return Object.keys(VIEWS).find((name) => name.toLowerCase() === asked) ?? 'Map';
-}
-
-/** Browsers refuse more than some changes of the address a second. */
-const ADDRESS_AFTER_MS = 300;
-
-effect(() => {
-  const address = addressOf(shown.value);
-  const timer = setTimeout(() => {
-    // Another one has been opened, which is read when its event comes.
-    if (location.hash !== known || (known === '' && address === '#map')) return;
-    history.replaceState(null, '', address);
-    known = location.hash;
-  }, ADDRESS_AFTER_MS);
-  return () => clearTimeout(timer);
-});
-
-/** Of a view, with the present filters. */
-function addressOf(view: string): string {
-  return `#${hashOf(view.toLowerCase(), filters.value)}`;
-}
+const WITH_MAP: readonly ViewName[] = ['Map', 'Areas'];
 
 /** The login, or the views with what leads to them. */
 function Shell(): VNode {
@@ -70,15 +35,16 @@ function Shell(): VNode {
     };
   }, [session]);
   if (session === null) return html`<${Login} />`;
-  const View = VIEWS[shown.value] as FunctionComponent;
-  const isWithMap = WITH_MAP.includes(shown.value);
+  const shown = shownView.value;
+  const View = VIEWS[shown];
+  const isWithMap = WITH_MAP.includes(shown);
   return html`
     <header>
       <h1>Fleet</h1>
       <nav aria-label="Views">
-        ${Object.keys(VIEWS).map(
+        ${VIEW_NAMES.map(
           (name) =>
-            html`<a href=${addressOf(name)} aria-current=${name === shown.value ? 'page' : undefined}><${Icon} name=${name.toLowerCase() as IconName} />${name}</a>`,
+            html`<a href=${addressOf(name)} aria-current=${name === shown ? 'page' : undefined}><${Icon} name=${name.toLowerCase() as IconName} />${name}</a>`,
         )}
       </nav>
       <${Line} />
@@ -86,13 +52,13 @@ function Shell(): VNode {
     </header>
     <div class=${isWithMap ? 'with-map' : ''}>
       <${MapPane} isShown=${isWithMap} />
-      <main><h2>${shown.value}</h2><${View} /></main>
+      <main><h2>${shown}</h2><${View} /></main>
     </div>
   `;
 }
 
 function leave(): Promise<void> {
-  clearFilters(); // they are not the next person's
+  forgetChoices();
   return logOut();
 }
 
@@ -133,5 +99,6 @@ function Login(): VNode {
   </main>`;
 }
 
+followAddress();
 const place = document.getElementById('console');
 if (place !== null) render(html`<${Shell} />`, place);

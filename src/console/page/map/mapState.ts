@@ -6,8 +6,8 @@ import type { Near } from './vehicleTable.ts';
 
 /** The IMEI of the device that stands out, or null. */
 export const chosen = signal<string | null>(null);
-/** A new object is a wish to see that device. */
-export const sought = signal<{ readonly imei: string } | null>(null);
+/** The IMEI of the device that the map is to move to; null when it has. */
+export const sought = signal<string | null>(null);
 /** The map follows the chosen device until a person moves it. */
 export const isFollowing = signal(false);
 /** How many hours the trail of the chosen device covers; 0 shows none. */
@@ -31,11 +31,12 @@ export const mapError = signal<string | null>(null);
 export function choose(imei: string | null): void {
   chosen.value = imei;
   isFollowing.value = false;
+  sought.value = null;
 }
 
 /** Chooses a device, and moves the map to it. */
 export function seek(imei: string): void {
   choose(imei);
   onSpot.value = null;
-  sought.value = { imei };
+  sought.value = imei;
 }

@@ -82,6 +82,8 @@ export class MapView {
   readonly #label: SpotLabel;
   readonly #stops: (() => void)[] = [];
   #style: (scheme: Scheme) => StyleSpecification | string = baseStyle;
+  /** The area that the map was moved to. */
+  #shownArea: number | null = null;
   /** How many devices were fitted into the view, and how it was then. */
   #fitted = { devices: 0, camera: '' };
 
@@ -168,7 +170,9 @@ export class MapView {
         if (isFollowing.value) this.#layer.repaint();
       }),
       effect(() => {
-        if (sought.value !== null) this.#show(sought.value.imei);
+        if (sought.value === null) return;
+        fleet.round.value; // once more with each round, until its place is known
+        if (this.#show(sought.value)) sought.value = null;
       }),
       effect(() => {
         fleet.round.value; // once more with each round, while the fleet comes in
@@ -176,7 +180,9 @@ export class MapView {
           this.#fit(this.#table.places(nowSeconds()));
       }),
       effect(() => {
-        if (chosenArea.value !== null) this.#showArea(chosenArea.value);
+        const id = chosenArea.value;
+        if (id === null) this.#shownArea = null;
+        else if (id !== this.#shownArea && this.#showArea(id)) this.#shownArea = id;
       }),
       tracks.close,
       drawAreas(this.#overlays.areas),
@@ -213,25 +219,28 @@ export class MapView {
     return [lng, lat, this.map.getZoom()].join();
   }
 
-  #show(imei: string): void {
+  /** Whether it is known where the vehicle is. */
+  #show(imei: string): boolean {
     const location = fleet.get(imei)?.location ?? null;
     // One that the filters hide is not drawn.
     const hidden = location === null ? null : { lng: location.longitude, lat: location.latitude };
     const place = this.#table.placeOf(imei, nowSeconds()) ?? hidden;
-    if (place === null) return;
+    if (place === null) return false;
     this.map.flyTo({ center: place, zoom: Math.max(STREET_ZOOM, this.map.getZoom()), essential: false });
+    return true;
   }
 
-  /** Moves the map to an area that is out of sight. */
-  #showArea(id: number): void {
-    const area = drawnAreas.peek().areas.find((one) => one.id === id);
+  /** Moves the map to an area that is out of sight. Whether it is known where the area is. */
+  #showArea(id: number): boolean {
+    const area = drawnAreas.value.areas.find((one) => one.id === id);
     const bounds = area === undefined ? null : areaBounds(area);
-    if (bounds === null) return;
+    if (bounds === null) return false;
     const [west, south, east, north] = bounds;
     const { x, y } = this.#project({ lng: (west + east) / 2, lat: (south + north) / 2 });
     const { clientWidth, clientHeight } = this.map.getCanvas();
-    if (x >= 0 && y >= 0 && x <= clientWidth && y <= clientHeight) return;
-    this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
+    const isInSight = x >= 0 && y >= 0 && x <= clientWidth && y <= clientHeight;
+    if (!isInSight) this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
+    return true;
   }
 
   #project({ lng, lat }: LatLng): LatLng & { x: number; y: number } {

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { vehicleAddress } from '../address.ts';
 import { useLoaded, usePaced } from '../api.ts';
 import { areaDraft, beginDraft } from '../areaDraft.ts';
 import { nameOf } from '../fleet.ts';
@@ -76,7 +77,7 @@ function InsideList({ path, round }: { path: string; round: number }): VNode {
     show=${(inside: readonly AreaDevice[]) =>
       html`<ul class="rows">${inside.map(
         ({ device, since, entered_at, dwell_left_seconds }) => html`<li key=${device.imei}>
-        ${nameOf(device)} <small>since <${Time} at=${since} />${entered_at === null && `, ${duration(dwell_left_seconds)} more until it counts as entered`}</small>
+        <a class="plain" href=${vehicleAddress(device.imei)}>${nameOf(device)}</a> <small>since <${Time} at=${since} />${entered_at === null && `, ${duration(dwell_left_seconds)} more until it counts as entered`}</small>
       </li>`,
       )}</ul>`} />`;
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { vehicleAddress } from '../address.ts';
 import { Ago } from '../ago.ts';
 import { filters } from '../filters.ts';
 import { type KnownDevice, nameOf } from '../fleet.ts';
@@ -60,7 +61,7 @@ function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
     <thead><tr><th scope="col">Device</th><th scope="col">Status</th><th scope="col" class="number">Speed</th><th scope="col" class="number">Position</th><th scope="col" class="number">Last point</th></tr></thead>
     <tbody>${found.map(
       (device) => html`<tr key=${device.imei}>
-        <th scope="row">${nameOf(device)}<small>${device.plate} ${device.imei}</small></th>
+        <th scope="row"><a class="plain" href=${vehicleAddress(device.imei)}>${nameOf(device)}</a><small>${device.plate} ${device.imei}</small></th>
         <td><span class=${`status ${device.status}`}>${device.status}</span></td>
         ${
           device.location === null

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { askedEvent, vehicleAddress } from '../address.ts';
 import { Panel } from '../forms.ts';
 import { Icon } from '../icons.ts';
 import { events, firstEvents } from '../liveFleet.ts';
@@ -9,14 +9,17 @@ import { Explained, explainPath } from './explanation.ts';
 
 /** Events as they happen, newest first. */
 export function Events(): VNode {
-  const [asked, setAsked] = useState<number | null>(null);
+  const asked = askedEvent.value;
+  const setAsked = (id: number | null): void => {
+    askedEvent.value = id;
+  };
   const all = events.value;
   const row = (event: FleetEvent): VNode => {
     const path = explainPath(event);
     const isAsked = asked === event.id;
     return html`<li key=${event.id}>
       <${Time} at=${event.occurred_at} isOfDay=${true} />
-      <span>${event.message} <small>${event.type}</small></span>
+      <span><a class="plain" href=${vehicleAddress(event.device_imei)}>${event.message}</a> <small>${event.type}</small></span>
       ${
         path !== null &&
         html`<button type="button" class="quiet" aria-expanded=${isAsked} aria-label=${`Why: ${event.message}`}
@@ -43,6 +46,7 @@ export function Events(): VNode {
       first.state === 'read' &&
       html`<p class="empty">Nothing has happened yet. Entries and exits of areas, ignition, parking and alarms are listed here as they happen.</p>`
     }
+    ${asked !== null && first.state === 'read' && !all.some(({ id }) => id === asked) && html`<p class="empty" role="status">Event ${asked} is not among the last ${all.length}, which are listed.</p>`}
     ${byDay(all).map(
       ({ day, happened }) =>
         html`<h3 key=${day}>${day}</h3><ol class="rows happenings">${happened.map(row)}</ol>`,

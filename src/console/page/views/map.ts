@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { Ago } from '../ago.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
-import { openStream, viewProblem } from '../largeFleet.ts';
+import { isLarge, openStream, viewProblem } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import {
   choose,
@@ -39,7 +39,7 @@ export function MapPanel(): VNode {
   return html`
     <${FoundList} />
     ${onSpot.value !== null && html`<${Spot} />`}
-    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : 'Asking for the vehicle…'}</p>` : html`<${Card} device=${device} />`}
+    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : missing(chosen.value)}</p>` : html`<${Card} device=${device} />`}
     ${viewProblem.value !== null && html`<p class="error" role="alert">The map does not show all that it should, and tries again: ${viewProblem.value}</p>`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
     ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
@@ -55,6 +55,13 @@ function hint(): string {
   return fleetSize() === 0
     ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
     : 'Click a vehicle, or search one, to see more of it.';
+}
+
+/** The chosen one is not known (yet). */
+function missing(imei: string): string {
+  return line.value.state === 'live' && !isLarge.value
+    ? `No vehicle of this account has the IMEI ${imei}.`
+    : 'Asking for the vehicle…';
 }
 
 /** What the search finds; the map shows the same. */
