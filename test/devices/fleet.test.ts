@@ -7,6 +7,7 @@ import { distanceM } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
+import { runs } from '../support/torture.ts';
 
 const WORLDS = [1, 2, 3];
 /** Everything a key may look into: one world, or two in either order. */
@@ -156,7 +157,7 @@ describe('a fleet of several worlds', () => {
         }
         assertSame(fleet, naive);
       }),
-      { seed: 2, numRuns: 60 },
+      { seed: 2, numRuns: runs(20) },
     );
   });
 
@@ -246,7 +247,7 @@ describe('a fleet of several worlds', () => {
       const shown = (each: Fleet) =>
         each.changed([1, 2], query).map(({ xid, id, device }) => [xid, id, device?.imei]);
       assert.deepEqual(shown(fleet), shown(oneByOne));
-      for (let n = 0; n < 100; n++) {
+      for (let n = 0; n < runs(12); n++) {
         const [lat, lng] = [random() * 180 - 90, random() * 360 - 180];
         const measured = sorted
           .flatMap(({ fields, position }) =>

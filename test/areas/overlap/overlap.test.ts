@@ -51,7 +51,8 @@ describe('the overlap of two areas', () => {
       assertNear(outlineA.areaM2, areaOfA, 0.001, `area of ${n}`);
       assertNear(outlineB.areaM2, areaOfB, 0.001, `area of ${n}`);
       assertNear(common(outlineA, outlineB), commonM2, 0.001, `overlap of ${n}`);
-      assertNear(common(outlineB, outlineA), commonM2, 0.001, `overlap of ${n}, the other first`);
+      if (n % 3 === 0 || IS_TORTURE)
+        assertNear(common(outlineB, outlineA), commonM2, 0.001, `overlap of ${n}, the other first`);
     }
   });
 
@@ -182,7 +183,7 @@ describe('the overlap of two areas', () => {
 describe('the ways to measure an overlap', () => {
   const random = seededRandom(20_261_122);
   const between = (low: number, high: number): number => low + random() * (high - low);
-  const RUNS = IS_TORTURE ? 5_000 : 75;
+  const RUNS = IS_TORTURE ? 5_000 : 25;
 
   function anyStar(lat: number, lng: number, size: number): Pair[] {
     const corners = star(random, 3 + Math.floor(random() * 20), [lat, lng], size);
@@ -221,7 +222,7 @@ describe('the ways to measure an overlap', () => {
   });
 
   test('an overlap is the share of random positions that both areas contain', () => {
-    const POSITIONS = IS_TORTURE ? 20_000 : 5_000;
+    const POSITIONS = IS_TORTURE ? 20_000 : 2_000;
     for (let run = 0; run < (IS_TORTURE ? 200 : 9); run++) {
       const lat = between(-70, 70);
       const lng = random() < 0.3 ? 179.99 : between(-170, 170);

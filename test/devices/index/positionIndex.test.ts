@@ -31,7 +31,7 @@ describe('near', () => {
         for (const step of steps) follow(step, index, model);
         assert.equal(index.size, model.size);
       }),
-      { seed: 1, numRuns: runs(15), endOnFailure: true },
+      { seed: 1, numRuns: runs(6), endOnFailure: true },
     );
   });
 
@@ -39,7 +39,7 @@ describe('near', () => {
     const sizeDegrees = fc.constantFrom(1e-6, 1e-3, 0.05, 1);
     fc.assert(
       fc.property(place, sizeDegrees, fc.array(position, { minLength: 8 }), (city, size, queries) => {
-        const devices = cluster(2000, city, size);
+        const devices = cluster(1000, city, size);
         const index = indexOf(devices);
         const antipode: Position = [-city[0], wrapLng(city[1] + 180)];
         for (const query of [city, antipode, around(antipode, [0.2, 0.1]), ...queries]) {
