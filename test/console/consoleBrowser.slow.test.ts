@@ -49,6 +49,11 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.clock.install();
     await enter(OWNER);
     await page.getByText('This browser cannot draw the map').waitFor();
+    await page.getByText('2 vehicles').waitFor();
+    assert.deepEqual(
+      await page.locator('.row').evaluateAll((rows) => rows.map((row) => row.firstChild?.textContent)),
+      ['Bus 3', 'Van 12'],
+    );
     await page.getByLabel('Search').fill('van');
     await page.getByRole('button', { name: 'Van 12' }).click();
     await page.getByLabel('Chosen: Van 12').waitFor();

@@ -16,12 +16,14 @@ const ROWS_MAX = 200;
 const PAGE = 50;
 
 export function Devices(): VNode {
-  fleet.round.value; // drawn again with each round
   const asked = filters.value;
   const [page, setPage] = useState({ of: asked, offset: 0 });
   const offset = page.of === asked ? page.offset : 0; // other filters begin with the first page
   const max = isLarge.value ? PAGE : ROWS_MAX;
-  const { count, first, problem, isAsking, reload } = useFound(asked, max, offset);
+  const { count, first, problem, isAsking, reload } = useFound(asked, max, {
+    round: fleet.round.value,
+    offset,
+  });
   const go = (by: number): void => setPage({ of: asked, offset: offset + by });
   const path = isLarge.value ? devicesPath(asked, PAGE, offset) : '/api/v1/stream?include=devices';
   return html`

@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks';
 import { useLoaded, usePaced } from '../api.ts';
 import { type Filters, filterQuery, hasStatus, passesBesideStatus } from '../filters.ts';
 import { findDevices, type KnownDevice, knownDevice } from '../fleet.ts';
@@ -23,14 +24,20 @@ const NOTHING = { first: [], count: 0, problem: null, isAsking: false, reload: (
 
 /**
  * Devices that pass, `max` at most, from an offset on; null: none is sought. A fleet that is held is sorted by name; a large
- * one by IMEI, by the service, which finds the text in names and plates and at the beginning of IMEIs.
+ * one by IMEI, by the service, which finds the text in names and plates and at the beginning of IMEIs. One that is held is
+ * looked through again with each `round`.
  */
-export function useFound(asked: Filters | null, max: number, offset = 0): Found {
+export function useFound(asked: Filters | null, max: number, { round = 0, offset = 0 } = {}): Found {
   const path = asked === null ? null : devicesPath(asked, max, offset);
   const paced = usePaced(path, TYPED_MS);
   const { reply, reload } = useLoaded<readonly Device[]>(isLarge.value ? paced : null);
+  const isHeld = asked !== null && !isLarge.value;
+  const held = useMemo(
+    () => (isHeld ? findDevices(passing(asked), '', max) : null),
+    [isHeld, asked, max, round],
+  );
   if (asked === null) return NOTHING;
-  if (!isLarge.value) return { ...NOTHING, ...findDevices(passing(asked), '', max) };
+  if (held !== null) return { ...NOTHING, ...held };
   const isAsking = reply === null || paced !== path;
   if (reply === null) return { ...NOTHING, isAsking };
   if (!reply.ok) return { ...NOTHING, problem: reply.message, reload };

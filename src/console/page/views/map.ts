@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { Ago } from '../ago.ts';
+import { usePaced } from '../api.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
 import { isLarge, openStream, viewProblem } from '../largeFleet.ts';
@@ -27,7 +28,10 @@ import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
 import { useFound } from './foundDevices.ts';
 
-const FOUND_MAX = 8;
+/** More than people read; the search narrows them. */
+const LISTED_MAX = 100;
+/** Looking through 100 000 vehicles takes some milliseconds. */
+const LISTED_EVERY_MS = 2_000;
 const HOURS = [0, 1, 6, 24];
 
 /** The panel beside the map: the search, the devices on a spot, and the chosen device. */
@@ -36,14 +40,17 @@ export function MapPanel(): VNode {
   const { areas, total, error } = drawnAreas.value;
   const area = areas.find(({ id }) => id === chosenArea.value);
   const device = chosen.value === null ? undefined : fleet.get(chosen.value);
+  const isSought = filters.value.text.trim() !== '';
+  const list = html`<${FleetList} key="list" />`;
   return html`
-    <${FoundList} />
+    ${isSought && list}
     ${onSpot.value !== null && html`<${Spot} />`}
     ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : missing(chosen.value)}</p>` : html`<${Card} device=${device} />`}
     ${viewProblem.value !== null && html`<p class="error" role="alert">The map does not show all that it should, and tries again: ${viewProblem.value}</p>`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
     ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
     ${error === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
+    ${!isSought && list}
     <${Curl} call=${{ method: 'GET', path: clustered.value?.path ?? streamPath(openStream.value ?? '') }} />
   `;
 }
@@ -54,7 +61,7 @@ function hint(): string {
     return `${grouped(clustered.value.vehicles)} vehicles, most of them in clusters. Click one, or zoom in, to see single vehicles.`;
   return fleetSize() === 0
     ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
-    : 'Click a vehicle, or search one, to see more of it.';
+    : 'Click a vehicle, here or on the map, to see more of it.';
 }
 
 /** The chosen one is not known (yet). */
@@ -64,20 +71,24 @@ function missing(imei: string): string {
     : 'Asking for the vehicle…';
 }
 
-/** What the search finds; the map shows the same. */
-function FoundList(): VNode {
+/** The vehicles that pass the filters, which the map shows too; of a large fleet, only what is searched. */
+function FleetList(): VNode | null {
   const asked = filters.value;
   const isSought = asked.text.trim() !== '';
-  const { count, first, problem, isAsking } = useFound(isSought ? asked : null, FOUND_MAX);
+  const isListed = isSought || (!isLarge.value && chosen.value === null);
+  const round = usePaced(fleet.round.value, LISTED_EVERY_MS);
+  const { count, first, problem, isAsking } = useFound(isListed ? asked : null, LISTED_MAX, { round });
   const isWanted = isFirstWanted.value;
   useEffect(() => {
     if (isAsking || !isWanted) return;
     isFirstWanted.value = false;
     if (first[0] !== undefined) goTo(first[0]);
   });
-  const said = `${grouped(count)} found${count > FOUND_MAX ? `; the first ${FOUND_MAX} are shown` : ''}`;
+  if (!isListed || (count === 0 && !isSought)) return null;
+  const what = isSought ? 'found' : count === 1 ? 'vehicle' : 'vehicles';
+  const said = `${grouped(count)} ${what}${count > LISTED_MAX ? `; the first ${LISTED_MAX} are shown` : ''}`;
   return html`
-    <p role="status">${isSought && (isAsking ? 'Looking…' : (problem ?? said))}</p>
+    <p role="status">${isAsking ? 'Looking…' : (problem ?? said)}</p>
     <${Choice} devices=${first} pick=${goTo} />
   `;
 }
@@ -113,7 +124,8 @@ function Choice({
   return html`<ul class="rows">${devices.map(
     (device) => html`<li key=${device.imei}>
       <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device)}>
-        ${nameOf(device)} <span class=${`status ${device.status}`}>${device.status}</span><small>${device.plate} ${device.imei}</small>
+        ${nameOf(device)} <span class=${`status ${device.status}`}>${device.status}</span>
+        <small>${device.plate} ${device.location !== null && html`<span class="beside">${Math.round(device.location.speedKmh)} km/h, <${Ago} at=${new Date(device.location.recordedAtMs).toISOString()} /></span>`}</small>
       </button>
     </li>`,
   )}</ul>`;
