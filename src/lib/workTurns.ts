@@ -81,8 +81,10 @@ export class WorkTurns<Key> {
       if (next === undefined) return;
       const [key, tasks] = next;
       lane.delete(key);
+      // Behind the others, and before the step, which may add work of the same key.
+      lane.set(key, tasks);
       if (tasks[0]?.step() === true) tasks.shift();
-      if (tasks.length > 0) lane.set(key, tasks);
+      if (tasks.length === 0) lane.delete(key);
     } while (performance.now() < endMs);
     this.#schedule();
   }

@@ -5,7 +5,7 @@ import { type DeviceFilter, readFilter } from '../../src/devices/living/deviceFi
 import type { FeedAnswer } from '../../src/feeds/pages.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { ChangingFleet, SHARED_WORLD } from '../support/feeds/changingFleet.ts';
-import { MemoryFeed, pageOf, WORLD } from '../support/feeds/memoryFeed.ts';
+import { callerOf, MemoryFeed, pageOf, WORLD } from '../support/feeds/memoryFeed.ts';
 import { type Asked, anyFilter, NOW_MS, oneOf, passes, type Random } from '../support/filteredFleet.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
@@ -213,6 +213,50 @@ describe('changes of what passes a filter', () => {
       taken(call.answer as FeedAnswer).items.map(({ imei }) => imei),
       [imeiOf(1)],
     );
+    memory.close();
+  });
+
+  test('that many calls of one account wait for are told to all of them, and hold up a call of another for a few turns only', async (t) => {
+    const memory = filledMemory(t);
+    const filter = filterOf({ status: 'moving', group: 'north' });
+    let answered = 0;
+    const wait = async (accountId: number, keyId: number) => {
+      const caller = callerOf(accountId, keyId);
+      const query = { limit: 10, waitMs: 0, gatherMs: 0, filter };
+      const { cursor } = taken(await memory.feed.next(caller, { ...query, cursor: null })).meta;
+      const call = { isAnswered: false };
+      void Promise.resolve(memory.feed.next(caller, { ...query, cursor, waitMs: 25_000 })).then((answer) => {
+        answered++;
+        call.isAnswered = taken(answer).items.length === 1;
+      });
+      return call;
+    };
+    const attackers = 400;
+    for (let n = 0; n < attackers; n++) await wait(1, 1_000 + Math.floor(n / 20));
+    const victim = await wait(2, 2_000);
+    await memory.settle();
+    assert.equal(memory.waiting, attackers + 1);
+    const turnsUntil = async (isDone: () => boolean) => {
+      for (let turns = 0; ; turns++) {
+        if (isDone() || turns > 10 * attackers) return turns;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    move(memory, 1, NOW_MS);
+    const ofWait = await turnsUntil(() => victim.isAnswered);
+    await memory.settle();
+    assert.equal(answered, attackers + 1);
+
+    const query = { cursor: null, limit: 10, waitMs: 0, gatherMs: 0, filter };
+    for (let n = 0; n < attackers; n++) void memory.feed.next(callerOf(1), query);
+    const later = { isAnswered: false };
+    void Promise.resolve(memory.feed.next(callerOf(2), query)).then(() => {
+      later.isAnswered = true;
+    });
+    const ofPage = await turnsUntil(() => later.isAnswered);
+    const left = await memory.settle();
+    const found = `${ofWait} and ${ofPage} turns; ${left} more were needed for the others`;
+    assert.ok(ofWait < 20 && ofPage < 10 && left > attackers / 2, found);
     memory.close();
   });
 });

@@ -37,6 +37,27 @@ describe('work in turns', () => {
     assert.deepEqual(log, ['a1', 'b1', 'a2', 'b2', 'b3', 'x1', 'x2']);
   });
 
+  test('does what a step adds to its own key, whether or not more of that key waits', async () => {
+    for (const others of [0, 1, 2]) {
+      for (const isUrgent of [false, true]) {
+        const turns = new WorkTurns<string>(1_000);
+        const log: string[] = [];
+        // biome-ignore lint/correctness/useYield: it adds work in its only step
+        const adding = (function* (): Generator<undefined, Promise<string>, undefined> {
+          return turns.run('a', steps('added', 1, log), isUrgent);
+        })();
+        const first = turns.run('a', adding, isUrgent);
+        const behind = Array.from({ length: others }, (_, n) =>
+          turns.run('a', steps(`b${n} `, 2, log), isUrgent),
+        );
+        await Promise.all([first, ...behind]);
+        assert.equal(log.at(-1), 'added1', `behind ${others} others`);
+        assert.equal(log.length, 1 + 2 * others);
+        assert.equal(turns.size, 0);
+      }
+    }
+  });
+
   test('spends one budget in a turn of the event loop, however many computations there are', async () => {
     const turns = new WorkTurns<number>(2);
     const log: string[] = [];
