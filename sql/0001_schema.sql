@@ -104,6 +104,8 @@ create table api_key (
   scopes text[] not null,
   -- Addresses and networks that may use the key; empty: all.
   allowlist text[] not null default '{}' check (cardinality(allowlist) <= 50),
+  -- It sees only devices of these groups; empty: all.
+  groups text[] not null default '{}' check (cardinality(groups) <= 20),
   created_at timestamptz not null default now(),
   last_used_at timestamptz,
   revoked_at timestamptz,

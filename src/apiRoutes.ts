@@ -102,7 +102,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     nearestRoute({ ...ports, atOnce }),
     nearestBatchRoute({ ...ports, bulkCalls }),
     ...areasContainingRoutes({ ...ports, bulkCalls, atOnce }),
-    areaDevicesRoute(ports),
+    areaDevicesRoute({ ...ports, bulkCalls, atOnce }),
     ...devicesWithinRoutes({ ...ports, bulkCalls, atOnce }),
     devicesCountRoute({ ...ports, bulkCalls, atOnce }),
     usageRoute(ports),

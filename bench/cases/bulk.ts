@@ -45,7 +45,7 @@ export const bulk: BenchCase = {
       [
         nearestBatchRoute({ fleet, bulkCalls }),
         ...areasContainingRoutes({ areas, bulkCalls, atOnce: new AtOnce(turns) }),
-        areaDevicesRoute({ areas, fleet }),
+        areaDevicesRoute({ areas, fleet, bulkCalls, atOnce: new AtOnce(turns) }),
         areaOverlapsRoute({ areas, overlaps: measured, bulkCalls }),
       ],
       { worldIds: [WORLD], nowMs: NOW_MS },

@@ -210,7 +210,7 @@ async function measureHttp(context: CaseContext): Promise<SizedPart> {
 }
 
 function filterOf(asked: Readonly<Record<string, string>>): DeviceFilter {
-  const filter = readFilter(asked);
+  const filter = readFilter(asked, []);
   invariant(filter.ok && filter.value !== null, 'the filter can be read');
   return filter.value;
 }

@@ -72,13 +72,44 @@ export function bearerToken(authorization: readonly string[]): string | null {
 const BEARER_MAX_CHARS = 256;
 const TOKEN = /^[Bb][Ee][Aa][Rr][Ee][Rr] +(fs_[A-Za-z0-9_-]{43})$/;
 
+/**
+ * What a caller sees: the worlds it looks into, its account's first, then its organization's, if any. Whoever reads devices
+ * is given these, so that what limits a caller comes along with its worlds.
+ */
+export interface Worlds extends ReadonlyArray<number> {
+  /** Set where it sees only devices of some groups, as if there were no others. */
+  readonly groups?: SeenGroups;
+}
+
+export interface SeenGroups {
+  readonly names: ReadonlySet<string>;
+  /** The same text for the same names. */
+  readonly key: string;
+}
+
+/** These worlds, and of their devices only those of one of the groups; with no groups, all of them. */
+export function limitedWorlds(worldIds: readonly number[], groups: readonly string[]): Worlds {
+  if (groups.length === 0) return worldIds;
+  const names = new Set(groups);
+  return Object.assign([...worldIds], { groups: { names, key: JSON.stringify([...names].sort()) } });
+}
+
+/** Whether these worlds are limited to groups of which a device has none. */
+export function isUnseen({ groups }: Worlds, ofDevice: readonly string[]): boolean {
+  return groups !== undefined && !ofDevice.some((name) => groups.names.has(name));
+}
+
+/** The same text for callers who see the same. */
+export function worldsKey(worlds: Worlds): string {
+  return worlds.join() + (worlds.groups?.key ?? '');
+}
+
 /** All that memory has of an API key: enough to decide on a call without a query. */
 export interface KeyState {
   /** For a session, its negated id, so that it never equals the id of a key. */
   readonly id: number;
   readonly accountId: number;
-  /** The worlds it looks into: its account's first, then its organization's, if any. */
-  readonly worldIds: readonly number[];
+  readonly worldIds: Worlds;
   readonly scopes: ScopeMask;
   /** The addresses that it may be used from; null: all. */
   readonly allowlist: CidrSet | null;

@@ -1,7 +1,7 @@
 import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Query, type Sql, type Tx } from '../postgres/sql.ts';
 import { assignments } from '../postgres/sqlText.ts';
-import type { KeyState } from './credentials.ts';
+import { type KeyState, limitedWorlds } from './credentials.ts';
 import { parseAllowlist } from './ipAddress.ts';
 import { parseScopes } from './scopes.ts';
 
@@ -15,6 +15,8 @@ export interface KeyDraft {
   readonly allowlist: readonly string[];
   /** When it expires; never when not given. */
   readonly expiresAt?: Date | null;
+  /** It sees only devices of these groups; all when not given, or empty. */
+  readonly groups?: readonly string[];
 }
 
 export interface RevokedKey {
@@ -27,9 +29,9 @@ export interface RevokedKey {
 /** Stores a key of an account and returns its id. The key itself is not stored. */
 export async function insertKey(tx: Tx, accountId: number, draft: KeyDraft): Promise<number> {
   const [row] = await tx<{ id: number }[]>`
-    insert into api_key (account_id, name, fingerprint, prefix, scopes, allowlist, expires_at)
+    insert into api_key (account_id, name, fingerprint, prefix, scopes, allowlist, expires_at, groups)
     values (${accountId}, ${draft.name}, decode(${draft.fingerprint}, 'hex'), ${draft.prefix},
-            ${[...draft.scopes]}, ${[...draft.allowlist]}, ${draft.expiresAt ?? null})
+            ${[...draft.scopes]}, ${[...draft.allowlist]}, ${draft.expiresAt ?? null}, ${[...(draft.groups ?? [])]})
     returning id`;
   if (row === undefined) throw new Error('an insert returns its row');
   return row.id;
@@ -77,7 +79,7 @@ export async function updateLastUsed(sql: Sql, ids: readonly number[]): Promise<
 /** The key with this fingerprint (SHA-256, hex), with its owner's state and worlds; undefined when there is none. */
 export async function selectKeyState(sql: Sql, fingerprint: string): Promise<KeyState | undefined> {
   const [row] = await sql<KeyRow[]>`
-    select k.id, k.account_id, a.world_id as account_world, o.world_id as organization_world, k.scopes, k.allowlist,
+    select k.id, k.account_id, a.world_id as account_world, o.world_id as organization_world, k.scopes, k.allowlist, k.groups,
            k.revoked_at is not null as revoked, k.expires_at, a.active, p.history_days
     from api_key k
     join account a on a.id = k.account_id
@@ -91,8 +93,10 @@ export async function selectKeyState(sql: Sql, fingerprint: string): Promise<Key
     scopes.ok && allowlist.ok,
     `key ${row.id} is stored with scopes or an allowlist that cannot be read`,
   );
+  const owner = ownerOf(row);
   return {
-    ...ownerOf(row),
+    ...owner,
+    worldIds: limitedWorlds(owner.worldIds, row.groups),
     id: row.id,
     scopes: scopes.value,
     allowlist: allowlist.value,
@@ -114,6 +118,7 @@ interface KeyRow extends OwnerRow {
   readonly id: number;
   readonly scopes: string[];
   readonly allowlist: string[];
+  readonly groups: string[];
   readonly revoked: boolean;
   readonly expires_at: Date | null;
   readonly active: boolean;
@@ -136,6 +141,7 @@ export interface KeyRecord {
   readonly prefix: string;
   readonly scopes: readonly string[];
   readonly allowlist: readonly string[];
+  readonly groups: readonly string[];
   readonly created_at: Date;
   readonly last_used_at: Date | null;
   readonly revoked_at: Date | null;
@@ -143,7 +149,7 @@ export interface KeyRecord {
 }
 
 const columns = (sql: Query) => sql`
-  k.id, k.name, k.prefix, k.scopes, k.allowlist, k.created_at, k.last_used_at, k.revoked_at,
+  k.id, k.name, k.prefix, k.scopes, k.allowlist, k.groups, k.created_at, k.last_used_at, k.revoked_at,
   k.expires_at`;
 
 /** Keys of an account, revoked ones too, by id. */
@@ -169,8 +175,8 @@ export function selectKeyPage(
   limit: number,
 ): Promise<ListedKey[]> {
   return sql<ListedKey[]>`
-    select k.id, a.email, k.name, k.prefix, k.scopes, k.allowlist, k.created_at, k.last_used_at, k.revoked_at,
-      k.expires_at
+    select k.id, a.email, k.name, k.prefix, k.scopes, k.allowlist, k.groups, k.created_at, k.last_used_at,
+      k.revoked_at, k.expires_at
     from api_key k join account a on a.id = k.account_id
     where k.id > ${afterId} ${accountId === null ? sql`` : sql`and k.account_id = ${accountId}`}
     order by k.id limit ${limit}`;

@@ -6,6 +6,7 @@ import type { Fleet } from '../devices/fleet.memory.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';
 import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import { answerInTurns, type InTurnsPorts } from '../http/bulkCalls.ts';
 import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
 import {
   envelope,
@@ -37,7 +38,7 @@ import {
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
-import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
+import type { AtOnce, Steps, WorkTurns } from '../lib/workTurns.ts';
 import { type AreaType, areaView } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
@@ -153,6 +154,7 @@ export function areaReadRoutes({ areas, turns, atOnce }: AreaReadPorts): Route[]
     method: 'GET',
     path,
     scopes: scopeMask('read_areas'),
+    isOpenToGroups: true,
     versions: ['v3'],
     isFromMemory: true,
     describe,
@@ -290,7 +292,7 @@ const AREA_DEVICES: Operation = {
   errors: [...ONE_AREA, ['BAD_REQUEST', OCCUPANT_STATE.errorMessage]],
 };
 
-interface AreaDevicesPorts {
+interface AreaDevicesPorts extends InTurnsPorts {
   readonly areas: AreaCatalog;
   readonly fleet: Fleet;
 }
@@ -301,6 +303,7 @@ export function areaDevicesRoute(ports: AreaDevicesPorts): Route {
     method: 'GET',
     path: '/areas/:id/devices',
     scopes: scopeMask('read_areas', 'read_devices'),
+    isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
     isFromMemory: true,
@@ -309,7 +312,9 @@ export function areaDevicesRoute(ports: AreaDevicesPorts): Route {
   };
 }
 
-function devicesIn({ areas, fleet }: AreaDevicesPorts, { caller, params, query, nowMs }: Call): Answer {
+function devicesIn(ports: AreaDevicesPorts, call: Call): Answer | Promise<Answer> {
+  const { areas, fleet } = ports;
+  const { caller, params, query, nowMs } = call;
   const id = idOf(params);
   if (id === null) return malformedId();
   const state = readChoice(query, OCCUPANT_STATE);
@@ -319,11 +324,18 @@ function devicesIn({ areas, fleet }: AreaDevicesPorts, { caller, params, query, 
   const { worldIds } = caller;
   const area = areas.area(worldIds, id);
   if (area === undefined) return errorAnswer('NOT_FOUND');
-  const { page, total } = fleet.occupants(worldIds, id, state ?? 'all', { offset, limit });
   const { dwellSeconds } = area.definition;
-  const items = page.map((occupant) => occupantJson(occupant, dwellSeconds, nowMs));
-  const pagination = `{"limit":${limit},"offset":${offset},"count":${page.length}}`;
-  return jsonAnswer(`[${items.join(',')}]`, `{"pagination":${pagination},"total":${total}}`);
+  const answer = ({ page, total }: ReturnType<Fleet['occupants']>): Answer => {
+    const items = page.map((occupant) => occupantJson(occupant, dwellSeconds, nowMs));
+    const pagination = `{"limit":${limit},"offset":${offset},"count":${page.length}}`;
+    return jsonAnswer(`[${items.join(',')}]`, `{"pagination":${pagination},"total":${total}}`);
+  };
+  const asked = [worldIds, id, state ?? 'all', { offset, limit }] as const;
+  if (worldIds.groups === undefined) return answer(fleet.occupants(...asked));
+  function* steps(): Steps<Answer> {
+    return answer(yield* fleet.occupantsSeen(...asked));
+  }
+  return answerInTurns(ports, caller.accountId, steps());
 }
 
 /** A device in an area whose minimum stay is `dwellSeconds`. */

@@ -119,7 +119,7 @@ interface AreasContainingPorts {
 
 /** Which areas contain a point: one point, or up to 1 000. Answered from memory. */
 export function areasContainingRoutes(ports: AreasContainingPorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('read_areas'), versions: ['v3'] });
+  const route = routeFactory({ scopes: scopeMask('read_areas'), isOpenToGroups: true, versions: ['v3'] });
   return [
     {
       ...route('GET', '/areas/containing', AREAS_CONTAINING, (call) => containing(ports, call)),

@@ -53,6 +53,7 @@ export function commandsRoute(ports: CommandPorts): Route {
     method: 'GET',
     path: '/devices/:imei/commands',
     scopes: scopeMask('send_commands'),
+    isOpenToGroups: true,
     versions: BOTH_VERSIONS,
     describe: LIST_COMMANDS,
     handle: (call) => commands(ports, call),

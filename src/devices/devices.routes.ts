@@ -102,6 +102,7 @@ export function deviceRoutes(ports: DevicePorts): Route[] {
       method: 'GET',
       path: '/devices',
       scopes: scopeMask('read_devices'),
+      isOpenToGroups: true,
       versions: BOTH_VERSIONS,
       isFromMemory: true,
       describe: LIST_DEVICES,
@@ -111,6 +112,7 @@ export function deviceRoutes(ports: DevicePorts): Route[] {
       method: 'GET',
       path: '/devices/:imei',
       scopes: scopeMask('read_devices'),
+      isOpenToGroups: true,
       versions: BOTH_VERSIONS,
       isFromMemory: true,
       describe: GET_DEVICE,
@@ -120,6 +122,7 @@ export function deviceRoutes(ports: DevicePorts): Route[] {
       method: 'GET',
       path: '/devices/:imei/location',
       scopes: scopeMask('read_locations'),
+      isOpenToGroups: true,
       versions: BOTH_VERSIONS,
       isFromMemory: true,
       describe: GET_LOCATION,
@@ -130,7 +133,7 @@ export function deviceRoutes(ports: DevicePorts): Route[] {
 
 function listDevices(ports: DevicePorts, texts: DeviceTexts, call: Call): Answer | Promise<Answer> {
   const { caller, query, nowMs } = call;
-  const filter = readFilterAndSearch(query);
+  const filter = readFilterAndSearch(query, caller.worldIds);
   if (!filter.ok) return filter.error;
   if (filter.value !== null) return listFiltered(ports, texts, call, filter.value);
   const limit = readLimit(query, LIST_LIMIT);

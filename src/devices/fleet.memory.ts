@@ -1,4 +1,6 @@
+import { isUnseen, type Worlds } from '../access/credentials.ts';
 import { WorldWatch } from '../changelog/appliedTransactions.memory.ts';
+import { invariant } from '../lib/errors.ts';
 import { type PassingNumbers, passingNumbers, release } from '../lib/radixOrder.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeQuery } from './changeOrder.ts';
@@ -244,7 +246,10 @@ export class Fleet {
     return mergeChanges(first, second).slice(0, query.limit + 1);
   }
 
-  /** The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them. */
+  /**
+   * The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them: those of any group, so
+   * that a step is never longer. The caller leaves out what is not seen (isUnseen).
+   */
   listed(worldIds: readonly number[], afterImei: string, limit: number): ShownDevice[] {
     const columns = this.#columns;
     columns.probeBehind(afterImei);
@@ -275,18 +280,23 @@ export class Fleet {
     return row === 0 ? undefined : this.#columns.worldId(row);
   }
 
-  /** The device with this IMEI if it is in one of `worldIds`. */
-  device(worldIds: readonly number[], imei: string): Device | undefined {
-    return this.has(worldIds, imei) ? this.anyDevice(imei) : undefined;
+  /** The device with this IMEI if a caller of these worlds sees it. */
+  device(worlds: Worlds, imei: string): Device | undefined {
+    return this.has(worlds, imei) ? this.anyDevice(imei) : undefined;
   }
 
-  has(worldIds: readonly number[], imei: string): boolean {
-    const worldId = this.worldOf(imei);
-    return worldId !== undefined && worldIds.includes(worldId);
+  has(worlds: Worlds, imei: string): boolean {
+    const row = this.#columns.rowOfImei(imei);
+    if (row === 0 || !worlds.includes(this.#columns.worldId(row))) return false;
+    return worlds.groups === undefined || !isUnseen(worlds, this.#columns.groups(row));
   }
 
-  /** Devices of one or two worlds, ordered by IMEI as text. They are read when they are asked: see Device. */
-  page(worldIds: readonly number[], offset: number, limit: number): Device[] {
+  /**
+   * Devices of one or two worlds, ordered by IMEI as text. They are read when they are asked: see Device. A caller that sees
+   * some groups only asks LivingFleet, here and below.
+   */
+  page(worldIds: Worlds, offset: number, limit: number): Device[] {
+    seeAll(worldIds);
     return this.#rows(worldIds, offset, limit).map((row) => new Device(this.#columns, row));
   }
 
@@ -312,18 +322,32 @@ export class Fleet {
     };
   }
 
+  /** The same for a caller that is limited to groups, in steps: one that comes or goes between them is counted or not. */
+  *occupantsSeen(
+    worlds: Worlds,
+    areaId: number,
+    state: OccupantState,
+    { offset, limit }: { offset: number; limit: number },
+  ): Steps<{ page: Occupant[]; total: number }> {
+    const page: Occupant[] = [];
+    let total = 0;
+    for (let at = 0; ; at += OCCUPANTS_PER_STEP) {
+      const part = this.occupants(worlds, areaId, state, { offset: at, limit: OCCUPANTS_PER_STEP });
+      const seen = part.page.filter(({ device }) => !isUnseen(worlds, device.taken().groups));
+      page.push(...seen.slice(Math.max(0, offset - total), Math.max(0, offset + limit - total)));
+      total += seen.length;
+      if (part.page.length < OCCUPANTS_PER_STEP) return { page, total };
+      yield;
+    }
+  }
+
   /**
    * The `limit` devices nearest to a point by geodesic distance, no farther than `maxM` metres (Infinity: no bound).
    * They are sorted by distance, then by IMEI. Devices without a position are left out. Null when it would take
    * more than about a millisecond: see `nearInSteps`. They are read when they are asked: see Device.
    */
-  near(
-    worldIds: readonly number[],
-    lat: number,
-    lng: number,
-    limit: number,
-    maxM: number,
-  ): NearDevice[] | null {
+  near(worldIds: Worlds, lat: number, lng: number, limit: number, maxM: number): NearDevice[] | null {
+    seeAll(worldIds);
     return nearestOfWorlds(this.#columns, this.#worlds, worldIds, lat, lng, limit, maxM, null);
   }
 
@@ -331,13 +355,8 @@ export class Fleet {
    * What `near` would return at the moment of the first step, even if devices move between steps. For rare queries with
    * thousands of devices at nearly the same distance, such as those on the equator seen from a pole.
    */
-  *nearInSteps(
-    worldIds: readonly number[],
-    lat: number,
-    lng: number,
-    limit: number,
-    maxM: number,
-  ): Steps<NearDevice[]> {
+  *nearInSteps(worldIds: Worlds, lat: number, lng: number, limit: number, maxM: number): Steps<NearDevice[]> {
+    seeAll(worldIds);
     const search = new LongSearch(lat, lng, limit, maxM);
     const worlds = worldIds
       .map((worldId) => this.#worlds.get(worldId))
@@ -361,5 +380,12 @@ export class Fleet {
   }
 }
 
+/** Answers about all devices are not for those who see some of them. */
+function seeAll({ groups }: Worlds): void {
+  invariant(groups === undefined, 'a caller is limited to groups');
+}
+
+/** Devices in an area that are looked at before other work has its turn. */
+const OCCUPANTS_PER_STEP = 500;
 /** Rows that are looked at before other work has its turn: a fraction of a millisecond. */
 const ROWS_PER_STEP = 8_192;

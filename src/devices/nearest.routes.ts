@@ -117,6 +117,7 @@ export function nearestRoute(ports: NearestPorts): Route {
     method: 'GET',
     path: '/devices/nearest',
     scopes: NEAREST_SCOPES,
+    isOpenToGroups: true,
     versions: BOTH_VERSIONS,
     isFromMemory: true,
     describe: NEAREST_DEVICES,
@@ -138,7 +139,8 @@ function nearest(ports: NearestPorts, places: FairSemaphore<number>, call: Call)
   const maxKm = maxKmOf(query['max_km']);
   if (maxKm === 'invalid') return errorAnswer('BAD_REQUEST', MAX_KM.errorMessage);
   const maxM = maxMetres(maxKm);
-  const filter = hasOneOf(query, FILTERS) ? readFilter(query) : null;
+  const isFiltered = caller.worldIds.groups !== undefined || hasOneOf(query, FILTERS);
+  const filter = isFiltered ? readFilter(query, caller.worldIds) : null;
   if (filter?.ok === false) return filter.error;
   const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
   if (filter !== null && filter.value !== null) {

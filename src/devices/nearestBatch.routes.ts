@@ -1,3 +1,4 @@
+import type { Worlds } from '../access/credentials.ts';
 import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, ERRORS, errorAnswer, validationAnswer } from '../http/answer.ts';
 import {
@@ -26,7 +27,7 @@ import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { NearDevice } from './device.ts';
 import { EXAMPLE_POINT } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { type DeviceFilter, FILTER_ERRORS } from './living/deviceFilter.ts';
+import { type DeviceFilter, FILTER_ERRORS, filterSeen } from './living/deviceFilter.ts';
 import { FILTER_SCHEMA, readFilterFields } from './living/filterFields.ts';
 import type { Asker, NearQuestion } from './living/livingFleet.memory.ts';
 import {
@@ -114,6 +115,7 @@ export function nearestBatchRoute({ fleet, bulkCalls }: { fleet: Fleet; bulkCall
     method: 'POST',
     path: '/devices/nearest/batch',
     scopes: NEAREST_SCOPES,
+    isOpenToGroups: true,
     versions: ['v3'],
     maxBodyBytes: JSON_BODY_BYTES,
     describe: NEAREST_BATCH,
@@ -123,7 +125,7 @@ export function nearestBatchRoute({ fleet, bulkCalls }: { fleet: Fleet; bulkCall
       const questions = points.value.map(readQuestion);
       const devices = questions.reduce((sum, { limit }) => sum + limit, 0);
       if (devices > BATCH_DEVICES_MAX) return validationAnswer([TOO_MANY_DEVICES]);
-      const filter = readBatchFilter(body);
+      const filter = readBatchFilter(body, caller.worldIds);
       if (!filter.ok) return filter.error;
       return bulkCalls.answer(caller.accountId, (json) =>
         writeAll(json, fleet, caller, questions, filter.value, nowMs),
@@ -133,11 +135,13 @@ export function nearestBatchRoute({ fleet, bulkCalls }: { fleet: Fleet; bulkCall
 }
 
 /** `filter` of a body whose points were read. */
-function readBatchFilter(body: RequestBody | null): Result<DeviceFilter | null, Answer> {
+function readBatchFilter(body: RequestBody | null, worlds: Worlds): Result<DeviceFilter | null, Answer> {
   const json = jsonBody(body);
   const sent = json.ok && isJsonObject(json.value) ? json.value['filter'] : null;
-  if (isMissing(sent)) return ok(null);
-  return isJsonObject(sent) ? readFilterFields(sent) : fail(errorAnswer('BAD_REQUEST', FILTER_MESSAGE));
+  if (isMissing(sent)) return ok(filterSeen(worlds, null));
+  return isJsonObject(sent)
+    ? readFilterFields(sent, worlds)
+    : fail(errorAnswer('BAD_REQUEST', FILTER_MESSAGE));
 }
 
 /** `limit` is 0 where nothing is asked because of an error. */

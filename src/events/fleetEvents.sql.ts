@@ -1,5 +1,6 @@
+import type { Worlds } from '../access/credentials.ts';
 import type { LatLng } from '../geo/wgs84.ts';
-import type { Sql } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import { integers, type SqlText, shapeName, unionAll } from '../postgres/sqlText.ts';
 import type { EventCuts } from './eventPartitions.sql.ts';
 import { DIRECTIONS, type Direction, EVENT_TYPES, type EventType } from './fleetEvent.ts';
@@ -36,14 +37,14 @@ export interface EventFilter {
  */
 export async function selectFleetEvents(
   sql: Sql,
-  worldIds: readonly number[],
+  worldIds: Worlds,
   filter: EventFilter,
   page: Page,
   cuts: EventCuts,
 ): Promise<readonly FleetEvent[]> {
   const walks = worldIds.flatMap((worldId) => {
     const inWorld = sql`
-      world_id = ${worldId}
+      world_id = ${worldId} ${ofSeenDevices(sql, worldIds)}
       ${filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`}
       ${during(sql, filter)}`;
     if (filter.imei === null) {
@@ -55,7 +56,14 @@ export async function selectFleetEvents(
     return types.map((type) => sql`${inWorld} and device_imei = ${filter.imei} and type = ${type}`);
   });
   const columns = sql`id, type, message, device_imei, data, read, occurred_at`;
-  return selectNewest(sql, cuts, columns, walks, page, shapeName(`fleet_events_${worldIds.length}`, filter));
+  return selectNewest(
+    sql,
+    cuts,
+    columns,
+    walks,
+    page,
+    shapeName(`fleet_events_${worldsShape(worldIds)}`, filter),
+  );
 }
 
 /** A geofence event as the list of its area shows it. */
@@ -75,7 +83,7 @@ export interface AreaEvent {
  */
 export async function selectAreaEvents(
   sql: Sql,
-  worldIds: readonly number[],
+  worldIds: Worlds,
   areaId: number,
   filter: Omit<EventFilter, 'type'>,
   page: Page,
@@ -83,7 +91,8 @@ export async function selectAreaEvents(
 ): Promise<readonly AreaEvent[]> {
   const directions = filter.direction === null ? DIRECTIONS : [filter.direction];
   const walks = worldIds.flatMap((worldId) => {
-    const inWorld = sql`area_id = ${areaId} and world_id = ${worldId} ${during(sql, filter)}`;
+    const inWorld = sql`
+      area_id = ${areaId} and world_id = ${worldId} ${ofSeenDevices(sql, worldIds)} ${during(sql, filter)}`;
     if (filter.imei === null)
       return directions.map((direction) => sql`${inWorld} and direction = ${direction}`);
     const narrowed = filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`;
@@ -91,7 +100,27 @@ export async function selectAreaEvents(
   });
   const columns = sql`
     id, area_id, device_imei as device, direction as event, data->'position' as position, occurred_at as timestamp`;
-  return selectNewest(sql, cuts, columns, walks, page, shapeName(`area_events_${worldIds.length}`, filter));
+  return selectNewest(
+    sql,
+    cuts,
+    columns,
+    walks,
+    page,
+    shapeName(`area_events_${worldsShape(worldIds)}`, filter),
+  );
+}
+
+/** A condition on events: for callers who are limited to groups, only those of devices that they see now. */
+export function ofSeenDevices(sql: Sql, worlds: Worlds): SqlText {
+  if (worlds.groups === undefined) return sql``;
+  return sql`and exists (
+    select from device d where d.imei = device_imei and d.world_id = any(${arrayLiteral(worlds)}::bigint[])
+      and d.groups && ${[...worlds.groups.names]}::text[])`;
+}
+
+/** Names the statement for callers of such worlds: how many there are, and whether they are limited. */
+export function worldsShape({ length, groups }: Worlds): string {
+  return groups === undefined ? String(length) : `${length}_limited`;
 }
 
 /**

@@ -68,6 +68,7 @@ export function areaExplainRoute(ports: AreaExplainPorts): Route {
     method: 'GET',
     path: '/areas/:id/explain',
     scopes: scopeMask('read_areas', 'read_history'),
+    isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
     describe: EXPLAIN_AREA,

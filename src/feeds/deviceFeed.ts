@@ -1,6 +1,6 @@
-import type { KeyState } from '../access/credentials.ts';
+import { type KeyState, worldsKey } from '../access/credentials.ts';
 import { isSameServer, type Server, type ServerState } from '../changelog/serverStarts.ts';
-import type { DeviceFilter } from '../devices/living/deviceFilter.ts';
+import { type DeviceFilter, filterSeen } from '../devices/living/deviceFilter.ts';
 import type { Changed } from '../devices/worldChanges.memory.ts';
 import { invariant } from '../lib/errors.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
@@ -61,7 +61,7 @@ export class DeviceFeed {
   next(caller: Caller, query: ChangesQuery): FeedAnswer | Promise<FeedAnswer> {
     const { cursors, follower } = this.#ports;
     follower.applied.noteReader();
-    const { filter = null } = query;
+    const filter = filterSeen(caller.worldIds, query.filter ?? null);
     if (filter !== null) return this.#filtered.next(caller, { ...query, filter });
     if (query.gatherMs > 0) return this.#gathered(caller, query);
     if (query.cursor === null)
@@ -232,7 +232,7 @@ export class DeviceFeed {
 
   #groupOf({ caller, limit, read }: CallRequest): DeviceGroup {
     const { server } = this.#ports.follower.applied;
-    const name = `${caller.accountId} ${caller.worldIds.join()} ${limit} ${read.also.join()}`;
+    const name = `${caller.accountId} ${worldsKey(caller.worldIds)} ${limit} ${read.also.join()}`;
     const present = this.#groups.get(name);
     if (present !== undefined && isSameServer(present.wanted.server, server) && this.#moveOn(present, read))
       return present;

@@ -1,9 +1,10 @@
+import type { Worlds } from '../access/credentials.ts';
 import { type LogPosition, Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { type ServerRow, serverColumns, serverOfRow } from '../changelog/database.sql.ts';
 import type { Server } from '../changelog/serverStarts.ts';
 import type { EventCuts } from '../events/eventPartitions.sql.ts';
 import type { Direction, EventType } from '../events/fleetEvent.ts';
-import type { FleetEvent } from '../events/fleetEvents.sql.ts';
+import { type FleetEvent, ofSeenDevices, worldsShape } from '../events/fleetEvents.sql.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { integers, shapeName, unionAll } from '../postgres/sqlText.ts';
 
@@ -70,11 +71,12 @@ interface FeedRow extends ServerRow {
  */
 export async function selectEventFeed(
   sql: Sql,
-  worldIds: readonly number[],
+  worldIds: Worlds,
   { seen, upTo, after, fromMs, type, direction, imei, limit }: EventFeedQuery,
   cuts: EventCuts,
 ): Promise<EventFeedPage> {
-  const isNarrowed = fromMs !== null || type !== null || direction !== null || imei !== null;
+  const isNarrowed =
+    worldIds.groups !== undefined || fromMs !== null || type !== null || direction !== null || imei !== null;
   const steps = 1 + (isNarrowed ? WALK_MAX : (WALKS.find((events) => limit <= events) ?? limit));
   const columns = sql`
     xid, id, type, direction, message, device_imei, data, read, occurred_at,
@@ -103,7 +105,7 @@ export async function selectEventFeed(
       from (select xid, id from walked order by xid desc, id desc limit 1) l
     ), found as (
       select * from walked
-      where true
+      where true ${ofSeenDevices(sql, worldIds)}
         ${type === null ? sql`` : sql`and type = ${type}`}
         ${direction === null ? sql`` : sql`and direction = ${direction}`}
         ${imei === null ? sql`` : sql`and device_imei = ${imei}`}
@@ -114,7 +116,9 @@ export async function selectEventFeed(
            coalesce(last.walked, 0) as walked, last.xid::text as last_xid, last.id as last_id,
            f.xid::text as xid, f.id, f.type, f.message, f.device_imei, f.data, f.read, f.occurred_at, f.recorded_at
     from asked left join last on true left join found f on true
-    order by f.xid, f.id`.named(shapeName(`event_feed_${worldIds.length}_${steps}_${cuts.name}`, filters));
+    order by f.xid, f.id`.named(
+    shapeName(`event_feed_${worldsShape(worldIds)}_${steps}_${cuts.name}`, filters),
+  );
   return pageOf(rows, limit, steps);
 }
 

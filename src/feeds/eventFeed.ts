@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/credentials.ts';
+import { type KeyState, worldsKey } from '../access/credentials.ts';
 import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { FairSemaphore, KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
@@ -180,7 +180,9 @@ export class EventPolls {
   }
 
   #groupOf(caller: Caller, { type, direction, imei, fromMs, limit }: WantedEvents): EventGroup {
-    const name = [caller.accountId, caller.worldIds.join(), type, direction, imei, fromMs, limit].join(' ');
+    const name = [caller.accountId, worldsKey(caller.worldIds), type, direction, imei, fromMs, limit].join(
+      ' ',
+    );
     const present = this.#groups.get(name);
     if (present !== undefined) return present;
     const asked = { type, direction, imei, limit, isAsking: false };

@@ -228,7 +228,7 @@ interface FeedRoutePorts {
 /** Everything about devices that is new since a cursor: answered from memory. */
 export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
   const handle = ({ caller, query, nowMs, whenLeft }: Call): Answer | Promise<Answer> => {
-    const filter = readFilter(query);
+    const filter = readFilter(query, caller.worldIds);
     if (!filter.ok) return filter.error;
     const page = readers.deviceFeed.next(caller, {
       filter: filter.value,
@@ -243,6 +243,7 @@ export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
     method: 'GET',
     path: '/devices/changes',
     scopes: scopeMask('read_locations', 'read_devices'),
+    isOpenToGroups: true,
     versions: ['v3'],
     isFromMemory: true,
     endsItself: true,
@@ -277,6 +278,7 @@ export function eventFeedRoute({ readers }: FeedRoutePorts): Route {
     method: 'GET',
     path: '/events/feed',
     scopes: scopeMask('read_events'),
+    isOpenToGroups: true,
     versions: ['v3'],
     endsItself: true,
     describe: READ_EVENT_FEED,

@@ -1,3 +1,4 @@
+import { isUnseen } from '../access/credentials.ts';
 import type { LogFollower, Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
@@ -156,6 +157,7 @@ export class FeedCall {
     this.#devices += listed.length;
     const { snapshot, isWhole } = this.#read.seen;
     const chosen = listed
+      .filter(({ device }) => !isUnseen(worldIds, device.groups))
       .filter(({ device }) => groups === null || device.groups.some((group) => groups.has(group)))
       .map(({ device, movedXid }) => ({
         ...{ id: device.id, imei: device.imei },

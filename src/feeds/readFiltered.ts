@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { FirstChanges } from '../devices/changeOrder.ts';
-import { ageLimitsMs, type DeviceFilter, passesTime } from '../devices/living/deviceFilter.ts';
+import { ageLimitsMs, type DeviceFilter, passesGroups, passesTime } from '../devices/living/deviceFilter.ts';
 import type { Changed } from '../devices/worldChanges.memory.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { DevicesRead, FilteredRead } from './cursors.ts';
@@ -39,16 +39,13 @@ export function passesFilter(filter: DeviceFilter, { device }: Changed, nowMs: n
   return passesTime(filter, recordedAtMs, speedKmh, nowMs) && passesGroups(filter, device.groups);
 }
 
-function passesGroups({ groups }: DeviceFilter, ofDevice: readonly string[]): boolean {
-  return groups === null || ofDevice.some((group) => groups.has(group));
-}
-
 /**
  * The next page of up to `limit` devices for a reader with filters, in steps: first all that pass, then those that have
  * changed since, of which those that do not pass have left, then those that begin or cease to pass because time has
  * passed. An IMEI is on a page once. What has left may never have passed, unless groups alone say so.
  *
- * `view`: what memory holds now; null when it cannot be used for what was read before.
+ * `view`: what memory holds now; null when it cannot be used for what was read before. Null also when the reader is limited
+ * to groups and may have seen a device that it sees no longer.
  */
 export function* readFiltered(
   view: () => FleetView | null,
@@ -68,6 +65,7 @@ export function* readFiltered(
     }
     const page = readDevices(present, worldIds, read, DEVICES_PER_STEP);
     lookedAt += DEVICES_PER_STEP;
+    if (page.items.some((item) => mayHaveBeenSeen(item, read, filter))) return null;
     const end = takePage(items, page, read, filter, limit, nowMs);
     read = { ...end.read, filtered: from.filtered };
     const isOver = end.isFull || page.isCut || (page.hasMore && lookedAt >= LOOKED_AT_MAX);
@@ -109,6 +107,21 @@ function takePage(
     last = item;
   }
   return { read: page.read, isFull: false };
+}
+
+/**
+ * Whether a reader who is limited to groups saw a device before that it does not see now. Memory has no groups of before, and
+ * to tell the reader of every device that was edited or removed would tell of those that it never saw.
+ */
+function mayHaveBeenSeen(
+  { device, editedXid }: Changed,
+  { seen, listedTo }: DevicesRead,
+  { seen: groups }: DeviceFilter,
+): boolean {
+  // The list has each device once.
+  if (groups === null || listedTo !== null) return false;
+  if (device === null) return true;
+  return !seen.sees(editedXid) && !device.groups.some((group) => groups.has(group));
 }
 
 /** Its groups change by edits only. */

@@ -1,3 +1,4 @@
+import { isUnseen, type Worlds } from '../access/credentials.ts';
 import type { Device } from '../devices/device.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
@@ -82,7 +83,7 @@ export async function findPresence(
 async function selectSpans(
   sql: Sql,
   fleet: Fleet,
-  worldIds: readonly number[],
+  worldIds: Worlds,
   afterImei: string,
   { boxes }: Place,
   window: TimeWindow,
@@ -90,7 +91,8 @@ async function selectSpans(
   const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device.taken());
   const last = devices.at(-1);
   if (last === undefined) return null;
-  const byId = new Map(devices.map((device) => [device.id, device]));
+  const seen = devices.filter(({ groups }) => !isUnseen(worldIds, groups));
+  const byId = new Map(seen.map((device) => [device.id, device]));
   const spans = await selectPlaceSpans(sql, [...byId.keys()], boxes, window, PRESENCE_GAP_MS);
   return { lastImei: last.imei, byId, spans };
 }

@@ -34,6 +34,7 @@ export function historyRoute(ports: HistoryPorts): Route {
     method: 'GET',
     path: '/devices/:imei/history',
     scopes: scopeMask('read_history'),
+    isOpenToGroups: true,
     versions: BOTH_VERSIONS,
     describe: GET_HISTORY,
     handle: (call) => history(ports, call),

@@ -31,6 +31,7 @@ export function historyExportRoute(ports: HistoryExportPorts): Route {
     method: 'GET',
     path: '/devices/:imei/history/export',
     scopes: scopeMask('read_history'),
+    isOpenToGroups: true,
     versions: ['v3'],
     describe: EXPORT_HISTORY,
     handle: (call) => exported(ports, call),

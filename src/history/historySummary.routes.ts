@@ -62,6 +62,7 @@ export function historySummaryRoute(ports: HistorySummaryPorts): Route {
     method: 'GET',
     path: '/devices/:imei/history/summary',
     scopes: scopeMask('read_history_summary'),
+    isOpenToGroups: true,
     versions: BOTH_VERSIONS,
     deadlineMs: SUMMARY_LIMIT_MS + GRACE_MS,
     describe: GET_HISTORY_SUMMARY,

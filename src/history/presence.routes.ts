@@ -103,6 +103,7 @@ export function presenceRoute(ports: PresenceRoutePorts): Route {
     method: 'GET',
     path: '/presence',
     scopes: scopeMask('read_history_summary'),
+    isOpenToGroups: true,
     versions: ['v3'],
     deadlineMs: PRESENCE_LIMIT_MS + GRACE_MS,
     describe: FIND_PRESENCE,

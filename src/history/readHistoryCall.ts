@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/credentials.ts';
+import type { KeyState, Worlds } from '../access/credentials.ts';
 import { imeiError } from '../devices/deviceSchemas.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { type Query, WINDOW_MESSAGE, windowOf } from '../http/parameters.ts';
@@ -9,7 +9,7 @@ import { DAY_MS } from '../lib/time.ts';
 /** Whose connections are used, and whose devices may be read. */
 export interface HistoryReader {
   readonly accountId: number;
-  readonly worldIds: readonly number[];
+  readonly worldIds: Worlds;
 }
 
 /** The IMEI and the window of a call about the history of a device. */

@@ -110,11 +110,20 @@ export function refuseScope(version: ApiVersion, route: Route, caller: KeyState)
       ? null
       : errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');
   }
-  if (isOpen) return null;
+  if (isOpen)
+    return caller.worldIds.groups === undefined || route.isOpenToGroups ? null : refuseGroups(version);
   const message = scopeError(scopes, needsAllScopes);
   return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
 }
 
+/** A route that is not said to be limited is closed, so none is forgotten. */
+function refuseGroups(version: ApiVersion): Answer {
+  return version === 'v2'
+    ? plainErrorAnswer(403, GROUPS_ONLY)
+    : errorAnswer('INSUFFICIENT_SCOPE', GROUPS_ONLY);
+}
+
+const GROUPS_ONLY = 'this API key sees only devices of its groups, and the answer cannot be limited to them';
 const VIEWERS_READ = 'this account is a viewer: it reads, and changes nothing';
 
 /** Names the permissions of which one is missing. */

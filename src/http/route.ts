@@ -59,6 +59,8 @@ interface RouteBase {
   readonly path: string;
   /** Any one of these permissions opens the route (bit mask). */
   readonly scopes: number;
+  /** Keys with groups may call it: it answers nothing that depends on devices which the caller does not see. */
+  readonly isOpenToGroups?: true;
   /** Instead of any one, all of them are needed. */
   readonly needsAllScopes?: true;
   readonly versions: readonly ApiVersion[];
@@ -83,7 +85,7 @@ export const BOTH_VERSIONS: readonly ApiVersion[] = ['v2', 'v3'];
 export const JSON_BODY_BYTES = 1024 * 1024;
 
 /** Makes routes that share a permission and their versions. Those whose description has a body read one. */
-export function routeFactory(shared: Pick<Route, 'scopes' | 'versions'>) {
+export function routeFactory(shared: Pick<Route, 'scopes' | 'versions' | 'isOpenToGroups'>) {
   return (method: Route['method'], path: string, describe: Operation, handle: Route['handle']): Route => ({
     ...shared,
     method,

@@ -17,10 +17,14 @@ export interface KeySettings {
 export interface NewKeySettings extends KeySettings {
   /** When it expires; null: never. */
   readonly expiresAt: Date | null;
+  /** It sees only devices of these groups; empty: all. */
+  readonly groups: readonly string[];
 }
 
 export const KEY_LIMITS = {
   nameMaxCodePoints: 100,
+  groupsMax: 20,
+  groupMaxCodePoints: 100,
   /** Keys of an account that are not revoked. */
   perOwner: 1_000,
 } as const;
@@ -63,20 +67,41 @@ export const KEY_ERRORS = {
     code: 'INVALID',
     message: 'expires_at must be an ISO 8601 time that is still to come',
   },
+  groupsInvalid: {
+    field: 'groups',
+    code: 'INVALID',
+    message: 'groups must be a list of names of groups, each of 1 to 100 characters',
+  },
+  groupsTooLong: { field: 'groups', code: 'TOO_LONG', message: 'groups has more than 20 names' },
 } as const satisfies Readonly<Record<string, FieldError>>;
 
 /**
  * The body that creates a key, at `nowMs` (epoch milliseconds). An allowlist that is not sent is empty; without
- * `expires_at` the key does not expire.
+ * `expires_at` the key does not expire, and without `groups` it sees every device.
  */
 export function parseKeyCreate(body: unknown, nowMs: number): Result<NewKeySettings, readonly FieldError[]> {
   if (!isJsonObject(body)) return fail([BODY_INVALID]);
-  const { name, scopes, allowlist, expires_at: sentEnd } = body;
+  const { name, scopes, allowlist, expires_at: sentEnd, groups: sentGroups } = body;
   const whole = { name: name ?? '', scopes: scopes ?? [], allowlist: allowlist ?? [] };
   const settings = parseKeyChange(whole) as Result<KeySettings, readonly FieldError[]>;
   const end = isMissing(sentEnd) ? ok(null) : parseKeyEnd(sentEnd, nowMs);
-  if (settings.ok && end.ok) return ok({ ...settings.value, expiresAt: end.value });
-  return fail([...(settings.ok ? [] : settings.error), ...(end.ok ? [] : [end.error])]);
+  const groups = isMissing(sentGroups) ? ok([]) : parseKeyGroups(sentGroups);
+  if (settings.ok && end.ok && groups.ok)
+    return ok({ ...settings.value, expiresAt: end.value, groups: groups.value });
+  return fail([
+    ...(settings.ok ? [] : settings.error),
+    ...(end.ok ? [] : [end.error]),
+    ...(groups.ok ? [] : [groups.error]),
+  ]);
+}
+
+/** The groups to which a key is to be limited, each once. An empty list limits it as little as an empty allowlist. */
+export function parseKeyGroups(sent: unknown): Result<readonly string[], FieldError> {
+  if (!isTextList(sent)) return fail(KEY_ERRORS.groupsInvalid);
+  if (sent.length > KEY_LIMITS.groupsMax) return fail(KEY_ERRORS.groupsTooLong);
+  const names = sent.map((name) => parseNameText(name, KEY_LIMITS.groupMaxCodePoints));
+  if (!names.every((name) => name.ok)) return fail(KEY_ERRORS.groupsInvalid);
+  return ok([...new Set(names.map(({ value }) => value))]);
 }
 
 /** When a key is to end: after `nowMs`. */

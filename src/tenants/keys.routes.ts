@@ -26,6 +26,7 @@ export function v1KeyRoutes(ports: KeyPorts): Route[] {
       method: 'GET',
       path: '/keys',
       scopes: SESSION_ONLY | scopeMask(...SCOPES),
+      isOpenToGroups: true,
       versions,
       handle: (call) => list(ports, call),
     },
@@ -74,10 +75,10 @@ function found(key: KeyRecord | undefined): Answer {
 }
 
 /** A key on the wire; the key itself is added at its creation only. */
-function keyView({ id, name, prefix, scopes, allowlist, ...times }: KeyRecord) {
+function keyView({ id, name, prefix, scopes, allowlist, groups, ...times }: KeyRecord) {
   const time = (date: Date | null): string | null => date && formatIso(date.getTime());
   return {
-    ...{ id, name, prefix, scopes, allowlist },
+    ...{ id, name, prefix, scopes, allowlist, groups },
     created_at: time(times.created_at),
     last_used_at: time(times.last_used_at),
     revoked_at: time(times.revoked_at),

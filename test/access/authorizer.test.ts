@@ -65,6 +65,7 @@ const rowOf = (key: KeyState): Record<string, unknown> => ({
   organization_world: key.worldIds[1] ?? null,
   scopes: ['read_devices'],
   allowlist: [],
+  groups: [],
   revoked: key.revoked,
   expires_at: null,
   active: key.ownerActive,

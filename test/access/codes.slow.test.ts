@@ -216,6 +216,8 @@ const KEY_CALLS: Readonly<Record<keyof typeof KEY_ERRORS, Call>> = {
   allowlistInvalid: keyWith({ allowlist: 'x' }),
   allowlistTooLong: keyWith({ allowlist: Array(51).fill(HERE) }),
   expiresAtInvalid: keyWith({ expires_at: '2020-01-01' }),
+  groupsInvalid: keyWith({ groups: [' '] }),
+  groupsTooLong: keyWith({ groups: Array(21).fill('north') }),
 };
 
 const MULTI_CODE = 'MULTI_GEOMETRY_EXTERNAL_ID';

@@ -19,7 +19,7 @@ import { waitFor } from '../support/waitFor.ts';
 // codes.slow.test.ts.
 
 const TIMES = ['created_at', 'last_used_at', 'revoked_at', 'expires_at'];
-const FIELDS = ['id', 'name', 'prefix', 'scopes', 'allowlist', ...TIMES];
+const FIELDS = ['id', 'name', 'prefix', 'scopes', 'allowlist', 'groups', ...TIMES];
 const SCREEN = { name: 'Depot screen', scopes: ['read_devices', 'read_locations'], allowlist: [] };
 const UNKNOWN_ID = 999_999_999;
 
@@ -67,7 +67,7 @@ describe('a new key', () => {
     const { id, key, created_at } = reply.body.data;
     const unused = { created_at, last_used_at: null, revoked_at: null, expires_at: null };
     assert.deepEqual(reply.body, {
-      data: { id, ...SCREEN, prefix: key.slice(0, 6), ...unused, key },
+      data: { id, ...SCREEN, prefix: key.slice(0, 6), groups: [], ...unused, key },
       meta: {},
     });
     assert.match(key, /^fk_[A-Za-z0-9]{43}$/);

@@ -22,7 +22,7 @@ interface Item {
 }
 
 function filterOf(asked: Asked): DeviceFilter {
-  const filter = readFilter(asked as Record<string, string>);
+  const filter = readFilter(asked as Record<string, string>, []);
   assert.ok(filter.ok && filter.value !== null);
   return filter.value;
 }

@@ -35,7 +35,7 @@ function anyBox(random: Random): Box {
 }
 
 function viewOf(box: Box | null, asked: Asked | null): DeviceView {
-  const filter = readFilter((asked ?? {}) as Record<string, string>);
+  const filter = readFilter((asked ?? {}) as Record<string, string>, []);
   assert.ok(filter.ok);
   return { box, filter: filter.value };
 }

@@ -22,6 +22,7 @@ describe('the body of a key', () => {
       value: {
         ...{ name: 'Depot screen', scopes: ['read_devices', 'read_areas'], allowlist: ['192.0.2.1'] },
         expiresAt: null,
+        groups: [],
       },
     });
     const ending = created({ ...FINE, expires_at: '2026-03-01T14:00:00.001+02:00' });
@@ -78,6 +79,14 @@ describe('the body of a key', () => {
     ['allowlist', [null], 'allowlist INVALID'],
     ['allowlist', {}, 'allowlist INVALID'],
     // What ends a key is said when it is made; like any unknown field, a change passes over it.
+    ['groups', null, 'ok'],
+    ['groups', [], 'ok'],
+    ['groups', Array.from({ length: 20 }, (_, n) => `g, ${n}`), 'ok'],
+    ['groups', Array.from({ length: 21 }, (_, n) => `g ${n}`), 'groups TOO_LONG', 'ok'],
+    ['groups', 'north', 'groups INVALID', 'ok'],
+    ['groups', ['north', ' '], 'groups INVALID', 'ok'],
+    ['groups', ['x'.repeat(101)], 'groups INVALID', 'ok'],
+    ['groups', [7], 'groups INVALID', 'ok'],
     ['expires_at', undefined, 'ok'],
     ['expires_at', null, 'ok'],
     ['expires_at', '2026-03-01T12:00:00.001Z', 'ok'],

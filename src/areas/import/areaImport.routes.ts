@@ -84,6 +84,7 @@ export function areaImportRoute(ports: AreaImportPorts): Route {
     method: 'POST',
     path: '/areas/import',
     scopes: scopeMask('write_areas'),
+    isOpenToGroups: true,
     versions: ['v3'],
     maxBodyBytes: MAX_BODY_BYTES,
     takesPieces: true,

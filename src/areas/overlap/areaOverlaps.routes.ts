@@ -70,6 +70,7 @@ export function areaOverlapsRoute({ areas, overlaps, bulkCalls }: AreaOverlapPor
     method: 'GET',
     path: '/areas/:id/overlaps',
     scopes: scopeMask('read_areas'),
+    isOpenToGroups: true,
     versions: ['v3'],
     describe: AREA_OVERLAPS,
     deadlineMs: DEADLINE_MS,

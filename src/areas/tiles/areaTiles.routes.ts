@@ -42,6 +42,7 @@ export function areaTilesRoute(ports: AreaTilePorts): Route {
     method: 'GET',
     path: '/tiles/areas/:z/:x/:y.mvt',
     scopes: scopeMask('read_areas'),
+    isOpenToGroups: true,
     versions: ['v3'],
     describe: AREA_TILE,
     isFromMemory: true,

@@ -54,6 +54,7 @@ export function devicesCountRoute(ports: WithinPorts): Route {
     method: 'GET',
     path: '/devices/count',
     scopes: scopeMask('read_devices'),
+    isOpenToGroups: true,
     versions: ['v3'],
     isFromMemory: true,
     describe: COUNT_DEVICES,
@@ -69,7 +70,7 @@ function count(ports: WithinPorts, call: Call): Answer | Promise<Answer> {
   if (asksPlace && (caller.scopes & NEEDED_FOR_PLACES) !== NEEDED_FOR_PLACES)
     return errorAnswer('INSUFFICIENT_SCOPE', scopeError(NEEDED_FOR_PLACES, true));
   if (!place.ok) return place.error;
-  const filter = readFilter(query);
+  const filter = readFilter(query, caller.worldIds);
   if (!filter.ok) return filter.error;
   const region = place.value === null ? null : regionAt(ports.areas, call, place.value);
   if (region === null && place.value !== null) return errorAnswer('NOT_FOUND');

@@ -180,7 +180,11 @@ export const WITHIN_SCHEMAS: Readonly<Record<string, Schema>> = {
 
 /** The devices in a box, in an area, or in a shape that is sent. Answered from memory. */
 export function devicesWithinRoutes(ports: WithinPorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('read_devices', 'read_locations'), versions: ['v3'] });
+  const route = routeFactory({
+    scopes: scopeMask('read_devices', 'read_locations'),
+    isOpenToGroups: true,
+    versions: ['v3'],
+  });
   return [
     {
       ...route('GET', '/devices/within', DEVICES_WITHIN, (call) => within(ports, call)),
@@ -199,7 +203,7 @@ function within(ports: WithinPorts, call: Call): Answer | Promise<Answer> {
   const place = readPlace(query);
   if (!place.ok) return place.error;
   if (place.value === null) return errorAnswer('BAD_REQUEST', PLACE_REQUIRED_MESSAGE);
-  const filter = readFilter(query);
+  const filter = readFilter(query, call.caller.worldIds);
   if (!filter.ok) return filter.error;
   const after = readAfter(query['after']);
   if (!after.ok) return after.error;
@@ -232,7 +236,7 @@ async function withinShape(ports: WithinPorts, call: Call): Promise<Answer> {
   if (!json.ok) return json.error;
   const body = json.value;
   if (!isJsonObject(body)) return validationAnswer([BODY_INVALID]);
-  const filter = readFilterFields(body);
+  const filter = readFilterFields(body, call.caller.worldIds);
   if (!filter.ok) return filter.error;
   const after = readAfter(body['after']);
   if (!after.ok) return after.error;

@@ -6,7 +6,7 @@ import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { systemClock } from '../../lib/time.ts';
 import { selectAccount } from '../../tenants/accounts.sql.ts';
-import { parseKeyEnd } from '../../tenants/keyBody.ts';
+import { parseKeyEnd, parseKeyGroups } from '../../tenants/keyBody.ts';
 import {
   defineCommand,
   type FleetCommand,
@@ -28,22 +28,27 @@ const create = defineCommand({
     scopes: required('all|a,b', 'what it may do', readScopes),
     allow: optional('ip,cidr', 'where it may be used from; anywhere when not given', readAllowlist),
     name: optional('N', 'a name to know it by', parseName),
+    groups: optional('a,b', 'it sees only devices of these groups; all when not given', readGroups),
     expires: optional('TIME', 'when it ends by itself (ISO 8601); never when not given', readEnd),
   },
   notes: [
     `Scopes: ${SCOPES.join(', ')}.`,
     `Allowed addresses: up to ${ALLOWLIST_MAX_ENTRIES} IPv4 addresses, IPv4 networks (10.0.0.0/8) and IPv6 addresses.`,
   ],
-  run: (context, { email, scopes, allow: allowlist = [], name = null, expires: expiresAt = null }) =>
+  run: (
+    context,
+    { email, scopes, allow: allowlist = [], name = null, groups = [], expires: expiresAt = null },
+  ) =>
     write(context, async ({ tx, changed }) => {
       const account = await selectAccount(tx, email, 'share');
       if (account === undefined) return unknownAccount(email);
       const key = newKey(randomBytes);
       const names = { name, fingerprint: fingerprint(key), prefix: prefix(key) };
-      const id = await insertKey(tx, account.id, { ...names, scopes, allowlist, expiresAt });
+      const id = await insertKey(tx, account.id, { ...names, scopes, allowlist, expiresAt, groups });
       changed({ kind: 'key', worldId: account.worldId, entityIds: [id] });
       const ends = expiresAt && { expires_at: expiresAt.toISOString() };
-      return ok({ id, key, prefix: prefix(key), scopes, ...ends });
+      const seen = groups.length > 0 && { groups };
+      return ok({ id, key, prefix: prefix(key), scopes, ...seen, ...ends });
     }),
 });
 
@@ -95,6 +100,13 @@ function readAllowlist(text: string): Result<readonly string[], string> {
       : `has ${JSON.stringify(entries[error.index])}, which is no IPv4 address or network and no IPv6 address`,
   );
   return fail(errors.join('; '));
+}
+
+function readGroups(text: string): Result<readonly string[], string> {
+  const names = splitList(text);
+  if (names.length === 0) return fail('is empty; leave it out to let the key see every device');
+  const groups = parseKeyGroups(names);
+  return groups.ok ? groups : fail(`is refused: ${groups.error.message}`);
 }
 
 function readEnd(text: string): Result<Date, string> {

@@ -1,3 +1,4 @@
+import type { Worlds } from '../../access/credentials.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
 import {
   isBlank,
@@ -18,6 +19,8 @@ export interface DeviceFilter {
   readonly statuses: ReadonlySet<DeviceStatus> | null;
   /** Those that belong to at least one of these groups; null: whatever their groups. */
   readonly groups: ReadonlySet<string> | null;
+  /** Those that belong to at least one of the groups to which the caller is limited; null: it is not. */
+  readonly seen: ReadonlySet<string> | null;
   /** Those whose newest point is at most this old; Infinity: also those without one. */
   readonly maxAgeMs: number;
   /** Those whose name or plate has this part, or whose IMEI begins with it (see foldedText); null: all. */
@@ -72,11 +75,16 @@ export const FILTER_ERRORS = [STATUS, GROUP, MAX_AGE].map(
 );
 export const SEARCH_ERROR = ['BAD_REQUEST', SEARCH.errorMessage] as const;
 
-/** The filter that a query asks for, null without one; or the 400 that says what is wrong. Blank parameters are none. */
-export function readFilter(query: Query): Result<DeviceFilter | null, Answer> {
+/**
+ * The filter that a caller of these worlds asks for with a query, null where every device passes; or the 400 that says what
+ * is wrong. Blank parameters are none.
+ */
+export function readFilter(query: Query, worlds: Worlds): Result<DeviceFilter | null, Answer> {
   const { status, group, max_age_seconds: maxAge } = query;
-  if (status === undefined && group === undefined && maxAge === undefined) return NO_FILTER;
+  const isSent = status !== undefined || group !== undefined || maxAge !== undefined;
+  if (!isSent && worlds.groups === undefined) return NO_FILTER;
   return filterOf(
+    worlds,
     wordsOf(status),
     wordsOf(group),
     maxAge === undefined || isBlank(maxAge) ? null : (parseDecimal(maxAge) ?? Number.NaN),
@@ -84,8 +92,8 @@ export function readFilter(query: Query): Result<DeviceFilter | null, Answer> {
 }
 
 /** The same with `q`. */
-export function readFilterAndSearch(query: Query): Result<DeviceFilter | null, Answer> {
-  const filter = readFilter(query);
+export function readFilterAndSearch(query: Query, worlds: Worlds): Result<DeviceFilter | null, Answer> {
+  const filter = readFilter(query, worlds);
   const { q } = query;
   if (!filter.ok || q === undefined || isBlank(q)) return filter;
   if ([...q].length > SEARCH_MAX_CHARS) return fail(errorAnswer(...SEARCH_ERROR));
@@ -97,9 +105,31 @@ const EVERY_DEVICE: DeviceFilter = {
   key: '',
   statuses: null,
   groups: null,
+  seen: null,
   maxAgeMs: Number.POSITIVE_INFINITY,
   search: null,
 };
+
+/** The same filter of what a caller of these worlds sees. */
+export function filterSeen({ groups }: Worlds, filter: DeviceFilter | null): DeviceFilter | null {
+  if (groups === undefined || filter?.seen === groups.names) return filter;
+  const { key, ...asked } = filter ?? EVERY_DEVICE;
+  return { ...asked, key: JSON.stringify([key, groups.key]), seen: groups.names };
+}
+
+/** Of a filter only what the caller sees; null: every device. */
+export function seenAlone(filter: DeviceFilter | null): DeviceFilter | null {
+  if (filter === null || filter.seen === null) return null;
+  return { ...EVERY_DEVICE, key: JSON.stringify([...filter.seen]), seen: filter.seen };
+}
+
+/** Whether a device with these groups passes the parts of a filter that ask for groups. */
+export function passesGroups({ groups, seen }: DeviceFilter, ofDevice: readonly string[]): boolean {
+  return (
+    (groups === null || ofDevice.some((group) => groups.has(group))) &&
+    (seen === null || ofDevice.some((group) => seen.has(group)))
+  );
+}
 
 export function wordsOf(sent: string | undefined): readonly string[] | null {
   return sent === undefined || isBlank(sent) ? null : sent.split(',').map((word) => word.trim());
@@ -107,6 +137,7 @@ export function wordsOf(sent: string | undefined): readonly string[] | null {
 
 /** The filter of these words, names and age; null: not sent. The error is the 400 that says what is wrong. */
 export function filterOf(
+  worlds: Worlds,
   statusWords: readonly string[] | null,
   groupNames: readonly string[] | null,
   maxAgeSeconds: number | null,
@@ -121,14 +152,17 @@ export function filterOf(
   const age = maxAgeSeconds === null ? null : Math.trunc(maxAgeSeconds);
   if (age !== null && !(age >= 1 && age <= AGE_MAX_SECONDS))
     return fail(errorAnswer('BAD_REQUEST', MAX_AGE.errorMessage));
-  if (statuses === null && groupNames === null && age === null) return NO_FILTER;
-  return ok({
+  if (statuses === null && groupNames === null && age === null)
+    return worlds.groups === undefined ? NO_FILTER : ok(filterSeen(worlds, null));
+  const asked: DeviceFilter = {
     key: JSON.stringify([statuses?.toSorted(), groupNames?.toSorted(), age]),
     statuses: statuses === null ? null : new Set(statuses),
     groups: groupNames === null ? null : new Set(groupNames),
+    seen: null,
     maxAgeMs: age === null ? Number.POSITIVE_INFINITY : age * 1_000,
     search: null,
-  });
+  };
+  return ok(filterSeen(worlds, asked));
 }
 
 type TimeFilter = Pick<DeviceFilter, 'statuses' | 'maxAgeMs'>;

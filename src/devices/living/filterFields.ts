@@ -1,3 +1,4 @@
+import type { Worlds } from '../../access/credentials.ts';
 import type { Answer } from '../../http/answer.ts';
 import { integer, list, type Schema, shapeOf, text } from '../../http/openapi/schema.ts';
 import { isMissing, type JsonObject } from '../../lib/parseText.ts';
@@ -29,10 +30,11 @@ export const FILTER_SCHEMA: Schema = shapeOf<Record<string, unknown>>(FILTER_FIE
 });
 
 /** The filter in the fields of a body, null without one; or the 400 that says what is wrong. null counts as missing. */
-export function readFilterFields(sent: JsonObject): Result<DeviceFilter | null, Answer> {
+export function readFilterFields(sent: JsonObject, worlds: Worlds): Result<DeviceFilter | null, Answer> {
   const { status, group, max_age_seconds: maxAge } = sent;
   const isAgeMissing = isMissing(maxAge);
   return filterOf(
+    worlds,
     sentWords(status),
     sentWords(group),
     isAgeMissing ? null : typeof maxAge === 'number' ? maxAge : Number.NaN,

@@ -1,3 +1,4 @@
+import type { Worlds } from '../../access/credentials.ts';
 import type { Tile } from '../../geo/vectorTile.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { Device, type NearDevice, statusAt } from '../device.ts';
@@ -8,7 +9,7 @@ import type { TileContent } from '../tiles/deviceTile.ts';
 import { countedTile, TileSearch, tileRegion } from '../tiles/tileSearch.memory.ts';
 import { LongSearch, type World } from '../world.memory.ts';
 import { type ShownDevice, shownNow } from '../worldChanges.memory.ts';
-import type { DeviceFilter } from './deviceFilter.ts';
+import { type DeviceFilter, filterSeen } from './deviceFilter.ts';
 import { RegionCount, RegionPage, type RegionSearch, type StatusCounts } from './regionSearch.memory.ts';
 import { RowFilter } from './rowFilter.memory.ts';
 import { walkRows } from './walkRows.memory.ts';
@@ -30,12 +31,12 @@ export interface NearQuestion {
 /** Who asks: the account, and the worlds that it sees. */
 export interface Asker {
   readonly accountId: number;
-  readonly worldIds: readonly number[];
+  readonly worldIds: Worlds;
 }
 
 /**
- * Questions about those devices of a fleet that pass a filter as of a moment. Most are answered in steps, since there may
- * be millions of devices.
+ * Questions about those devices of a fleet that pass a filter as of a moment, and that the caller sees. Most are answered in
+ * steps, since there may be millions of devices.
  */
 export class LivingFleet {
   readonly #columns: DeviceColumns;
@@ -51,13 +52,13 @@ export class LivingFleet {
    * Each device is seen once, as it is when its turn comes, and has to be read when it is shown: see Device.
    */
   *list(
-    worldIds: readonly number[],
+    worldIds: Worlds,
     filter: DeviceFilter,
     nowMs: number,
     { offset, limit }: { offset: number; limit: number },
     show: (device: Device) => void,
   ): Steps<number> {
-    const rows = new RowFilter(this.#columns, filter, nowMs);
+    const rows = this.#rowsOf(worldIds, filter, nowMs);
     let total = 0;
     const lists = this.#worldsOf(worldIds).map(({ devices }) => devices);
     yield* walkRows(this.#columns, lists, (row) => {
@@ -76,19 +77,19 @@ export class LivingFleet {
     filter: DeviceFilter,
     nowMs: number,
   ): NearDevice[] | null {
-    const passing = { rows: new RowFilter(this.#columns, filter, nowMs), accountId };
+    const passing = { rows: this.#rowsOf(worldIds, filter, nowMs), accountId };
     return nearestOfWorlds(this.#columns, this.#worlds, worldIds, lat, lng, limit, maxM, passing);
   }
 
   /** What `near` would return at the moment of the first step, whatever happens between steps. Looks at all devices. */
   *nearInSteps(
-    worldIds: readonly number[],
+    worldIds: Worlds,
     { lat, lng, limit, maxM }: NearQuestion,
     filter: DeviceFilter,
     nowMs: number,
   ): Steps<NearDevice[]> {
     const columns = this.#columns;
-    const rows = new RowFilter(columns, filter, nowMs);
+    const rows = this.#rowsOf(worldIds, filter, nowMs);
     const search = new LongSearch(lat, lng, limit, maxM, rows);
     const worlds = this.#worldsOf(worldIds);
     for (const world of worlds) world.begin(search);
@@ -112,13 +113,13 @@ export class LivingFleet {
    * first step: those behind `afterImei`. `total` counts all of them, on whatever page.
    */
   *within(
-    worldIds: readonly number[],
+    worldIds: Worlds,
     region: Region,
     filter: DeviceFilter | null,
     nowMs: number,
     page: { afterImei: string | null; limit: number },
   ): Steps<{ devices: readonly Device[]; total: number; hasMore: boolean }> {
-    const search = new RegionPage(this.#columns, region, this.#rowsOf(filter, nowMs), page);
+    const search = new RegionPage(this.#columns, region, this.#rowsOf(worldIds, filter, nowMs), page);
     return yield* this.#search(worldIds, region, search, () => {
       return { devices: search.page(), total: search.total, hasMore: search.hasMore };
     });
@@ -126,12 +127,12 @@ export class LivingFleet {
 
   /** Of each status how many devices there are that pass: in a region, as of the first step, or wherever they are. */
   *count(
-    worldIds: readonly number[],
+    worldIds: Worlds,
     region: Region | null,
     filter: DeviceFilter | null,
     nowMs: number,
   ): Steps<StatusCounts> {
-    const rows = this.#rowsOf(filter, nowMs);
+    const rows = this.#rowsOf(worldIds, filter, nowMs);
     if (region !== null) {
       const search = new RegionCount(this.#columns, region, rows, nowMs);
       return yield* this.#search(worldIds, region, search, () => search.counts);
@@ -173,17 +174,18 @@ export class LivingFleet {
 
   /** What a tile shows of the devices that pass, as of a mark that was made just now, and until when if nothing changes. */
   *tile(
-    worldIds: readonly number[],
+    worldIds: Worlds,
     tile: Tile,
     filter: DeviceFilter | null,
     { nowMs }: TileMark,
   ): Steps<{ content: TileContent; untilMs: number }> {
-    if (filter === null) {
+    const rows = this.#rowsOf(worldIds, filter, nowMs);
+    if (rows === null) {
       const counts = this.#worldsOf(worldIds).map((world) => world.tiles(nowMs));
       return { content: countedTile(this.#columns, counts, tile), untilMs: Number.POSITIVE_INFINITY };
     }
     const region = tileRegion(tile);
-    const search = new TileSearch(this.#columns, region, new RowFilter(this.#columns, filter, nowMs), tile);
+    const search = new TileSearch(this.#columns, region, rows, tile);
     return yield* this.#search(worldIds, region, search, () => {
       return { content: search.content(), untilMs: search.untilMs };
     });
@@ -194,14 +196,14 @@ export class LivingFleet {
    * when there are more than `max`. One that changes between steps may be among them or not.
    */
   *ids(
-    worldIds: readonly number[],
+    worldIds: Worlds,
     region: Region | null,
     filter: DeviceFilter | null,
     nowMs: number,
     max: number,
   ): Steps<number[] | null> {
     const columns = this.#columns;
-    const rows = this.#rowsOf(filter, nowMs);
+    const rows = this.#rowsOf(worldIds, filter, nowMs);
     const ids: number[] = [];
     const visit = (row: number): boolean => {
       if (rows?.passes(row) !== false) ids.push(columns.id(row));
@@ -270,8 +272,12 @@ export class LivingFleet {
     }
   }
 
-  #rowsOf(filter: DeviceFilter | null, nowMs: number): RowFilter | null {
-    return filter === null ? null : new RowFilter(this.#columns, filter, nowMs);
+  #rowsOf(worlds: Worlds, filter: DeviceFilter, nowMs: number): RowFilter;
+  #rowsOf(worlds: Worlds, filter: DeviceFilter | null, nowMs: number): RowFilter | null;
+  /** The filter for those devices that a caller of these worlds sees; null: every device passes. */
+  #rowsOf(worlds: Worlds, filter: DeviceFilter | null, nowMs: number): RowFilter | null {
+    const seen = filterSeen(worlds, filter);
+    return seen === null ? null : new RowFilter(this.#columns, seen, nowMs);
   }
 
   /** The steps that make the next questions with this filter fast, where that pays off; they have to be run. */

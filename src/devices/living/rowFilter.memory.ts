@@ -1,7 +1,7 @@
 import { readNames } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import type { SlotFilter } from '../index/search.ts';
-import { type DeviceFilter, foldedText, passesTime } from './deviceFilter.ts';
+import { type DeviceFilter, foldedText, passesGroups, passesTime } from './deviceFilter.ts';
 
 /** Lists of groups whose answers are kept: most devices have one of a few. */
 const KNOWN_GROUPS_MAX = 4_096;
@@ -35,8 +35,8 @@ export class RowFilter implements SlotFilter {
 
   /** The part of it that time does not change. */
   passesGroups(row: number): boolean {
-    const wanted = this.filter.groups;
-    return wanted === null || this.#hasGroup(wanted, this.#columns.groups(row));
+    const { groups, seen } = this.filter;
+    return (groups === null && seen === null) || this.#haveGroups(this.#columns.groups(row));
   }
 
   #passesTime(row: number): boolean {
@@ -44,10 +44,10 @@ export class RowFilter implements SlotFilter {
     return passesTime(this.filter, columns.recordedAtMs(row), columns.speedKmh(row), this.nowMs);
   }
 
-  #hasGroup(wanted: ReadonlySet<string>, groups: readonly string[]): boolean {
+  #haveGroups(groups: readonly string[]): boolean {
     const known = this.#knownGroups.get(groups);
     if (known !== undefined) return known;
-    const passes = groups.some((group) => wanted.has(group));
+    const passes = passesGroups(this.filter, groups);
     if (this.#knownGroups.size === KNOWN_GROUPS_MAX) this.#knownGroups.clear();
     this.#knownGroups.set(groups, passes);
     return passes;

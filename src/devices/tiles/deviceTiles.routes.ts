@@ -38,6 +38,7 @@ export function deviceTilesRoute(ports: DeviceTilePorts): Route {
     method: 'GET',
     path: '/tiles/devices/:z/:x/:y.mvt',
     scopes: scopeMask('read_devices', 'read_locations'),
+    isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
     describe: DEVICE_TILE,
@@ -49,7 +50,7 @@ export function deviceTilesRoute(ports: DeviceTilePorts): Route {
 function answered(ports: DeviceTilePorts, kept: KeptTiles, call: Call): Answer | Promise<Answer> {
   const tile = tileOf(call.params);
   if (tile === null) return malformedTile();
-  const filter = readFilter(call.query);
+  const filter = readFilter(call.query, call.caller.worldIds);
   if (!filter.ok) return filter.error;
   return answerInTurns(ports, call.caller.accountId, made(ports.fleet, kept, call, tile, filter.value));
 }

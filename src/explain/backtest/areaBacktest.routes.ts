@@ -52,6 +52,7 @@ export function areaBacktestRoute(ports: BacktestRoutePorts): Route {
     method: 'POST',
     path: '/areas/backtest',
     scopes: scopeMask('read_areas', 'read_history'),
+    isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
     maxBodyBytes: MAX_BODY_BYTES,

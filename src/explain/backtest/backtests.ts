@@ -1,3 +1,4 @@
+import { isUnseen, type Worlds } from '../../access/credentials.ts';
 import type { Shape } from '../../areas/shape.ts';
 import type { DeviceFields } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
@@ -61,7 +62,7 @@ interface BacktestPorts {
 
 export interface BacktestRequest {
   readonly accountId: number;
-  readonly worldIds: readonly number[];
+  readonly worldIds: Worlds;
   readonly shape: Pick<Shape, 'contains' | 'boxes'>;
   /** Of an area that exists: its recorded events are compared with those of the replay. */
   readonly areaId: number | null;
@@ -199,7 +200,7 @@ function* deviceBatches(
     const last = listed.at(-1);
     if (last === undefined) return;
     after = last.imei;
-    yield listed;
+    yield listed.filter(({ groups }) => !isUnseen(worldIds, groups));
   }
 }
 

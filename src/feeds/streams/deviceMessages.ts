@@ -1,4 +1,4 @@
-import { leftDeviceJson } from '../../devices/device.ts';
+import { leftDeviceJson, removedDeviceJson } from '../../devices/device.ts';
 import type { DeviceFilter } from '../../devices/living/deviceFilter.ts';
 import type { Changed } from '../../devices/worldChanges.memory.ts';
 import type { LiveChunk } from '../../http/answer.ts';
@@ -43,6 +43,7 @@ export class DeviceMessages {
   readonly #texts: ItemTexts;
   readonly #messages: (LiveChunk | undefined)[];
   readonly #lefts: (LiveChunk | undefined)[] = [];
+  readonly #gone: (LiveChunk | undefined)[] = [];
   /** Of each filter, which of the items pass. */
   readonly #passing = new Map<string, Uint8Array>();
   #whole: LiveChunk | null = null;
@@ -85,6 +86,14 @@ export class DeviceMessages {
     const { device } = this.#item(n);
     this.#lefts[n] ??= liveChunk(message('device', this.#sent.id, leftDeviceJson(device?.imei ?? '')));
     return this.#lefts[n];
+  }
+
+  /** That the item is removed, for a reader who may not know that it is elsewhere. */
+  gone(n: number): LiveChunk {
+    const item = this.#item(n);
+    const imei = item.device === null ? item.imei : item.device.imei;
+    this.#gone[n] ??= liveChunk(message('device', this.#sent.id, removedDeviceJson(imei)));
+    return this.#gone[n];
   }
 
   /** The messages of all items, for every reader who is shown all of them. */

@@ -56,6 +56,7 @@ export function streamRoute(ports: StreamRoutePorts): Route {
     method: 'GET',
     path: '/stream',
     scopes: DEVICES | EVENTS,
+    isOpenToGroups: true,
     versions: ['v3'],
     endsItself: true,
     describe: OPEN_STREAM,
@@ -70,7 +71,7 @@ async function stream({ readers }: StreamRoutePorts, { caller, query, header }: 
   if (snapshot === 'invalid') return parameterError(SNAPSHOT);
   const box = readBox(query);
   if (!box.ok) return box.error;
-  const filter = readFilter(query);
+  const filter = readFilter(query, caller.worldIds);
   if (!filter.ok) return filter.error;
   const view = box.value === null && filter.value === null ? null : { box: box.value, filter: filter.value };
   const devices = include.includes('devices') && hasAny(caller.scopes, DEVICES);

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Keyring } from '../../access/authorizer.ts';
-import type { KeyState } from '../../access/credentials.ts';
+import { type KeyState, worldsKey } from '../../access/credentials.ts';
 import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
 import type { StreamSink } from '../../http/answer.ts';
+import { invariant } from '../../lib/errors.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 import { type FeedPorts, GroupsByWorld, OpenCounts, type Touched } from '../longPolls.ts';
 import { firstRead, isCurrent, readUpTo } from '../readDevices.ts';
@@ -91,6 +92,8 @@ export class Streams {
     const cursor = await this.#begin(caller, request);
     if (typeof cursor === 'string') return cursor;
     const view = cursor.devices === null ? null : request.view;
+    const isLimited = caller.worldIds.groups !== undefined && cursor.devices !== null;
+    invariant(!isLimited || view?.filter?.seen === caller.worldIds.groups?.names, 'its view is limited');
     return { attach: (sink) => this.#attach(caller, cursor, view, server, sink) };
   }
 
@@ -157,7 +160,7 @@ export class Streams {
   #groupOf(caller: KeyState, cursor: StreamCursor, isOfViews: boolean): StreamGroup {
     const { accountId, worldIds } = caller;
     const { devices, events } = cursor;
-    const name = [accountId, worldIds.join(), devices !== null, events !== null, isOfViews].join(' ');
+    const name = [accountId, worldsKey(worldIds), devices !== null, events !== null, isOfViews].join(' ');
     const present = this.#groups.get(name);
     if (present !== undefined && !present.isOver) return present;
     const { followed } = this.#ports.follower.applied;

@@ -1,6 +1,6 @@
 import type { Region } from '../../devices/index/regionWalk.ts';
 import { type Box, boxRegion } from '../../devices/living/boxRegion.ts';
-import { ageLimitsMs, type DeviceFilter } from '../../devices/living/deviceFilter.ts';
+import { ageLimitsMs, type DeviceFilter, seenAlone } from '../../devices/living/deviceFilter.ts';
 import type { LiveChunk } from '../../http/answer.ts';
 import { joinedChunk } from '../../http/liveBody.ts';
 import { IdSet } from '../../lib/idSet.ts';
@@ -16,6 +16,8 @@ export interface DeviceView {
 export class Viewer {
   readonly region: Region | null;
   readonly filter: DeviceFilter | null;
+  /** The part of it that limits the reader to groups. */
+  readonly #seen: DeviceFilter | null;
   /** When time alone changes what is shown: the ages of points that are limits. */
   readonly ageLimitsMs: readonly number[];
   readonly #shown = new IdSet();
@@ -25,6 +27,7 @@ export class Viewer {
   constructor({ box, filter }: DeviceView) {
     this.region = box === null ? null : boxRegion(box);
     this.filter = filter;
+    this.#seen = seenAlone(filter);
     this.ageLimitsMs = filter === null ? [] : ageLimitsMs(filter);
   }
 
@@ -39,12 +42,14 @@ export class Viewer {
 
   /**
    * What the reader is to be sent of these; null: nothing. A device that was edited or is new, and one that is removed, is
-   * told to be gone even if this id was not shown: it may have been shown with another id.
+   * told to be gone even if this id was not shown: it may have been shown with another id. A reader who is limited to groups
+   * is told only of what it was shown, and of what leaves its groups as of what is removed.
    */
   messagesOf(devices: DeviceMessages): LiveChunk | null {
     const { count, ids, lats, lngs, edited, removed, areRepeated } = devices;
     const { region } = this;
     const passing = this.filter === null ? null : devices.passing(this.filter);
+    const seen = this.#seen === null ? null : devices.passing(this.#seen);
     const chosen: LiveChunk[] = [];
     let shown = 0;
     for (let n = 0; n < count; n++) {
@@ -55,6 +60,8 @@ export class Viewer {
         if (areRepeated && !isNew) continue;
         chosen.push(devices.message(n));
         shown++;
+      } else if (seen?.[n] === 0) {
+        if (this.#shown.delete(id)) chosen.push(devices.gone(n));
       } else if (this.#shown.delete(id) || edited[n] === 1) {
         chosen.push(removed[n] === 1 ? devices.message(n) : devices.left(n));
       }

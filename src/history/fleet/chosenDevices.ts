@@ -1,3 +1,4 @@
+import { isUnseen, type Worlds } from '../../access/credentials.ts';
 import { type Device, IMEI, isImei } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
@@ -98,7 +99,7 @@ const DEVICES_PER_LOOK = 64;
  */
 export function* chosenDevices(
   fleet: Fleet,
-  worldIds: readonly number[],
+  worldIds: Worlds,
   { groups, imeis }: DeviceChoice,
   afterImei: string | null,
   limit: number,
@@ -115,6 +116,7 @@ export function* chosenDevices(
   for (let last = afterImei ?? BEFORE_ALL; ; ) {
     const page = fleet.listed(worldIds, last, DEVICES_PER_LOOK).map(({ device }) => device.taken());
     for (const device of page) {
+      if (isUnseen(worldIds, device.groups)) continue;
       if (groups !== null && !device.groups.some((group) => groups.has(group))) continue;
       if (chosen.push(device) === limit) return chosen;
     }

@@ -67,6 +67,7 @@ export function fleetExportRoute(ports: FleetExportPorts): Route {
     method: 'GET',
     path: '/history/export',
     scopes: scopeMask('read_history'),
+    isOpenToGroups: true,
     versions: ['v3'],
     describe: EXPORT_FLEET_HISTORY,
     handle: (call) => exported(ports, call),

@@ -65,6 +65,7 @@ export function fleetSummaryRoute(ports: FleetSummaryPorts): Route {
     method: 'GET',
     path: '/history/summary',
     scopes: scopeMask('read_history_summary'),
+    isOpenToGroups: true,
     versions: BOTH_VERSIONS,
     describe: SUMMARIZE_FLEET,
     handle: (call) => fleetSummary(ports, running, call),

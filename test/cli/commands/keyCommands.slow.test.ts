@@ -55,6 +55,13 @@ describe('key:create', () => {
     assert.deepEqual((await keyRow(json.id))['expires_at'], new Date(json.expires_at));
   });
 
+  test('makes a key that sees some groups', async () => {
+    const command = 'key:create --email a@x --scopes read_devices --groups north,cold';
+    const { json } = await database.fleet(command);
+    assert.deepEqual(json.groups, ['north', 'cold']);
+    assert.deepEqual((await keyRow(json.id))['groups'], json.groups);
+  });
+
   test('refuses an unknown account', async () => {
     const unknown = /there is no account nobody@x; add it with account:create/;
     await database.refuses('key:create --email nobody@x --scopes all', 1, unknown);
@@ -72,6 +79,7 @@ describe('key:create', () => {
       ["--scopes all --allow ''", /--allow is empty; leave it out/],
       [`--scopes all --allow ${addresses}`, /--allow has 51 entries, 50 at most/],
       ['--scopes all --expires 2020-01-01', /--expires is no ISO 8601 time that is still to come/],
+      ['--scopes all --groups ,', /--groups is empty; leave it out to let the key see every device/],
       ['--scopes all --expires soon', /--expires is no ISO 8601 time/],
     ] as const)
       await database.refuses(`key:create --email a@x ${options}`, 2, message);

@@ -57,6 +57,7 @@ describe('key:list', () => {
       prefix: mine.json.prefix,
       scopes: ['read_areas'],
       allowlist: ['10.0.0.0/8'],
+      groups: [],
       created_at: first.created_at,
       last_used_at: null,
       revoked_at: null,

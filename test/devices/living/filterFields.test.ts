@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { readFilterFields } from '../../../src/devices/living/filterFields.ts';
 
 describe('the filter of a body', () => {
-  const read = (sent: object) => readFilterFields(sent as Record<string, unknown>);
+  const read = (sent: object) => readFilterFields(sent as Record<string, unknown>, []);
 
   test('has lists as text with commas or as an array, whose texts may have commas', () => {
     const asText = read({ status: 'moving,parked', group: 'a, b', max_age_seconds: 60 });

@@ -31,7 +31,7 @@ const DEVICES = 1_800;
 const MINUTE_MS = 60_000;
 
 function filterOf(asked: Asked): DeviceFilter {
-  const filter = readFilter(asked as Record<string, string>);
+  const filter = readFilter(asked as Record<string, string>, []);
   assert.ok(filter.ok && filter.value !== null);
   return filter.value;
 }

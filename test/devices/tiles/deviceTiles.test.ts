@@ -185,7 +185,7 @@ describe('a tile of devices', () => {
           changes++;
           changeDevice(fleet, random, 1 + Math.floor(random() * DEVICES), WORLDS);
         };
-        const filter = readFilter(asked as Record<string, string>);
+        const filter = readFilter(asked as Record<string, string>, []);
         assert.ok(filter.ok);
         let nowMs = NOW_MS;
         for (const z of [0, 0, 3, 10]) {

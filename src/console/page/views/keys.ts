@@ -12,6 +12,7 @@ interface Key {
   readonly prefix: string;
   readonly scopes: readonly string[];
   readonly allowlist: readonly string[];
+  readonly groups: readonly string[];
   readonly last_used_at: string | null;
   readonly revoked_at: string | null;
   readonly expires_at: string | null;
@@ -44,7 +45,7 @@ export function Keys(): VNode {
 function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [error, setError] = useState('');
-  const { id, name, prefix, scopes, allowlist, last_used_at, revoked_at, expires_at } = apiKey;
+  const { id, name, prefix, scopes, allowlist, groups, last_used_at, revoked_at, expires_at } = apiKey;
   const hasEnded = expires_at !== null && Date.parse(expires_at) <= serverNowMs();
   const revoke = async (): Promise<void> => {
     const reply = await call({ method: 'POST', path: `/api/v1/keys/${id}/revoke` });
@@ -54,6 +55,8 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
   return html`<li>
     <strong>${name}</strong> <code>${prefix}…</code>
     <small>${scopes.join(', ')}; ${allowlist.length === 0 ? 'from anywhere' : `from ${allowlist.join(', ')}`}; ${
+      groups.length === 0 ? '' : `sees devices of ${groups.join(', ')}; `
+    }${
       last_used_at === null ? 'not used yet' : html`last used <${Ago} at=${last_used_at} />`
     }${expires_at !== null && html`; ${hasEnded ? 'ended' : 'ends'} <${Time} at=${expires_at} />`}</small>
     ${
@@ -89,7 +92,13 @@ function NewKey({ reload }: { reload: () => void }): VNode {
   const submit = async (form: HTMLFormElement): Promise<void> => {
     const end = String(new FormData(form).get('expires_at'));
     // The field has the time of this place.
-    const body = { ...bodyOf(form), ...(end !== '' && { expires_at: new Date(end).toISOString() }) };
+    const named = String(new FormData(form).get('groups')).split(',');
+    const groups = named.map((name) => name.trim()).filter((name) => name !== '');
+    const body = {
+      ...bodyOf(form),
+      ...(groups.length > 0 && { groups }),
+      ...(end !== '' && { expires_at: new Date(end).toISOString() }),
+    };
     setMade(null);
     const reply = await sending.send<{ key: string }>(() =>
       call({ method: 'POST', path: '/api/v1/keys', body }),
@@ -114,11 +123,12 @@ function KeyForm(props: {
   apiKey: Key | null;
 }): VNode {
   const { label, button, sending, submit, apiKey } = props;
-  return html`<${Form} label=${label} fields=${['name', 'scopes', 'allowlist', 'expires_at']} sending=${sending} submit=${submit}>
+  return html`<${Form} label=${label} fields=${['name', 'scopes', 'allowlist', 'groups', 'expires_at']} sending=${sending} submit=${submit}>
     <${Field} name="name" label="Name" defaultValue=${apiKey?.name ?? ''} />
     <${Choices} name="scopes" label="It may" values=${SCOPES} chosen=${apiKey?.scopes ?? []} />
     <${Field} name="allowlist" label="Only from these addresses (empty: anywhere)" placeholder="192.0.2.0/24"
       defaultValue=${apiKey?.allowlist.join(', ') ?? ''} />
+    ${apiKey === null && html`<${Field} name="groups" label="Sees only devices of these groups (empty: all)" placeholder="north" />`}
     ${apiKey === null && html`<${Field} name="expires_at" label="Ends (empty: never)" type="datetime-local" />`}
     <button>${button}</button>
   <//>`;
