@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { KeyState } from '../../access/credentials.ts';
 import type { Tile } from '../../geo/vectorTile.ts';
 import type { BulkCalls } from '../../http/bulkCalls.ts';
+import { invariant } from '../../lib/errors.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
@@ -15,7 +16,7 @@ export type TrackFormat = 'mvt' | 'png';
 /** A release that draws tracks in another way raises it. */
 const DRAWING = 1;
 /** Tiles that are kept, of all accounts together. */
-const KEPT_BYTES = 2 ** 25;
+const KEPT_MAX_BYTES = 2 ** 25;
 /** What a kept tile takes beside its bytes. */
 const ENTRY_BYTES = 400;
 /** A plan that retains less is not shown points that are not packed. */
@@ -41,8 +42,7 @@ interface TrackTilePorts {
 /** Makes tiles of where the vehicles of a caller have driven, and keeps them until something changes. */
 export class TrackTiles {
   readonly #ports: TrackTilePorts;
-  readonly #kept = new Map<string, KeptTile>();
-  #keptBytes = 0;
+  readonly #kept = new KeptTracks(KEPT_MAX_BYTES);
 
   constructor(ports: TrackTilePorts) {
     this.#ports = ports;
@@ -64,31 +64,84 @@ export class TrackTiles {
     const revision = await selectTrackRevision(sql, worldIds, sinceWeek);
     const version = [sinceWeek, revision, ...cells.map((each) => each.version)].join();
     const name = [format, tile.z, tile.x, tile.y, ...worldIds].join();
-    const kept = this.#kept.get(name);
+    const kept = this.#kept.get(accountId, name);
     if (kept?.version === version) return kept;
     const view = viewOf(tile);
     const stored = await selectTrackTiles(sql, worldIds, view.zoom, view.tiles, sinceWeek);
     const bytes = await bulkCalls.run(accountId, () => drawn(view, stored, cells, format));
-    return this.#keep(name, { bytes, etag: etagOf(bytes), version });
-  }
-
-  #keep(name: string, made: KeptTile): KeptTile {
-    this.#forget(name);
-    this.#kept.set(name, made);
-    this.#keptBytes += sizeOf(made);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#keptBytes <= KEPT_BYTES) break;
-      this.#forget(oldest);
-    }
+    const made = { bytes, etag: etagOf(bytes), version };
+    this.#kept.put(accountId, name, made);
     return made;
   }
+}
 
-  #forget(name: string): void {
-    const kept = this.#kept.get(name);
-    if (kept === undefined) return;
-    this.#kept.delete(name);
-    this.#keptBytes -= sizeOf(kept);
+/**
+ * The tiles that were used last, up to a size of all accounts together. Beyond it the account with the most gives up the one
+ * that it has not used for longest: so who keeps no more than an equal share loses nothing to the others.
+ */
+export class KeptTracks {
+  readonly #maxBytes: number;
+  readonly #accounts = new Map<number, AccountTiles>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
+
+  /** Of all tiles, with what a tile takes beside its own. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** `name` is unique for an account. */
+  get(accountId: number, name: string): KeptTile | undefined {
+    const tiles = this.#accounts.get(accountId)?.tiles;
+    const kept = tiles?.get(name);
+    if (kept === undefined) return undefined;
+    tiles?.delete(name);
+    tiles?.set(name, kept);
+    return kept;
+  }
+
+  put(accountId: number, name: string, kept: KeptTile): void {
+    const account = this.#accounts.get(accountId) ?? { tiles: new Map(), bytes: 0 };
+    this.#accounts.set(accountId, account);
+    this.#forget(account, name);
+    account.tiles.set(name, kept);
+    this.#count(account, sizeOf(kept));
+    while (this.#bytes > this.#maxBytes) {
+      const [accountId, heaviest] = this.#heaviest;
+      const [oldest] = heaviest.tiles.keys();
+      if (oldest !== undefined) this.#forget(heaviest, oldest);
+      if (heaviest.tiles.size === 0) this.#accounts.delete(accountId);
+    }
+  }
+
+  /** A look at each account, of which there are fewer than tiles. */
+  get #heaviest(): [number, AccountTiles] {
+    let found: [number, AccountTiles] | null = null;
+    for (const each of this.#accounts) if (found === null || each[1].bytes > found[1].bytes) found = each;
+    invariant(found !== null, 'what is kept is of an account');
+    return found;
+  }
+
+  #forget(account: AccountTiles, name: string): void {
+    const kept = account.tiles.get(name);
+    if (kept === undefined) return;
+    account.tiles.delete(name);
+    this.#count(account, -sizeOf(kept));
+  }
+
+  #count(account: AccountTiles, bytes: number): void {
+    account.bytes += bytes;
+    this.#bytes += bytes;
+  }
+}
+
+/** `tiles`: the one that was used last stands last. */
+interface AccountTiles {
+  readonly tiles: Map<string, KeptTile>;
+  bytes: number;
 }
 
 const sizeOf = ({ bytes }: MadeTile): number => ENTRY_BYTES + (bytes?.length ?? 0);
