@@ -68,6 +68,10 @@ describe('a drawn track', () => {
     assert.ok([...across].some((cell) => cell.startsWith('0/')));
     assert.equal(drawn(straight(5, { lat: 85.06 })).size, 0);
     assert.equal(drawn(straight(5, { lat: 90 })).size, 0);
+    for (const pole of [-89.9999, 90 - 1e-12]) {
+      const toAndFro = straight(6).map((point, n) => (n % 2 === 0 ? { ...point, lat: pole } : point));
+      assert.equal(drawn(toAndFro).size, 0);
+    }
   });
 
   test('has nothing of gaps, of jumps, of errors of the receiver and of a single point', () => {
