@@ -11,6 +11,7 @@ import { BulkCalls } from '../../../src/http/bulkCalls.ts';
 import { AtOnce, inOneGo, type Steps, WorkTurns } from '../../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../../support/devices.ts';
 import { decodedPoints, onMap, tileOfPlace } from '../../support/deviceTile.ts';
+import { stepTurns } from '../../support/feeds/stepTurns.ts';
 import {
   type Asked,
   anyFilter,
@@ -361,6 +362,39 @@ test('another account is answered while one asks for the tiles of a large fleet'
   const { points } = decodedPoints(bytesOf(await tileAt([2], { z: 0, x: 0, y: 0 })));
   assert.equal(points.length, 1);
   assert.ok(answered < 10, 'it does not wait for the large fleet');
+  await Promise.all(attack);
+});
+
+test('filtered clusters of a large fleet are made in many turns, of which another account has every second one', async () => {
+  const fleet = new Fleet();
+  for (let id = 1; id <= 36_000; id++) {
+    fleet.putDevice(fieldsOf({ id, imei: imeiOf(id), worldId: id % 6 === 0 ? 2 : 1 }));
+    fleet.move(id, positionAt((id % 120) - 60, (id % 359) - 179));
+  }
+  const turns = stepTurns();
+  const tileAt = serve(fleet, turns);
+  const whole = { z: 0, x: 0, y: 0 };
+  const answered = { 1: 0, 2: 0 };
+  const ask = async (worldId: 1 | 2) => {
+    const answer = await tileAt([worldId], whole, { status: 'moving,parked,offline' });
+    assert.equal(decodedPoints(bytesOf(answer)).layer, 'clusters');
+    answered[worldId]++;
+  };
+  const turnsUntil = async (isDone: () => boolean) => {
+    let count = 0;
+    for (; !isDone(); count++) await new Promise((resolve) => setImmediate(resolve));
+    return count;
+  };
+  // What is made once for a world is there.
+  await Promise.all([ask(1), ask(2)]);
+  void ask(2);
+  const alone = await turnsUntil(() => answered[2] === 2);
+  const attack = Array.from({ length: 10 }, () => ask(1));
+  void ask(2);
+  const beside = await turnsUntil(() => answered[2] === 3);
+  assert.ok(answered[1] <= 3, `${answered[1] - 1} tiles of the large fleet came before`);
+  const more = await turnsUntil(() => answered[1] === 11);
+  assert.ok(more > 20, `${alone} turns alone, ${beside} beside it, ${more} more for the large fleet`);
   await Promise.all(attack);
 });
 
