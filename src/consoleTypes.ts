@@ -20,7 +20,9 @@ const READ: Readonly<Record<string, string | null>> = {
   DeliverySummary: 'total delivered exhausted',
   Explanation: 'verdict message visits gaps notes',
   FleetEvent: null,
-  HistoryPoint: 'latitude longitude recorded_at',
+  HistoryPeriod:
+    'from to distance_km moving_seconds parked_seconds gap_seconds max_speed_kmh points',
+  HistoryPoint: 'latitude longitude recorded_at speed_kmh',
   LatLng: null,
   RemovedDevice: 'imei removed',
   Webhook: 'id url events active paused reason since',

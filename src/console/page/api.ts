@@ -70,7 +70,7 @@ export async function call<T>(asked: ApiCall): Promise<Reply<T>> {
 }
 
 /** The bytes at a path; none where there is nothing. */
-export async function callTile(path: string, signal: AbortSignal): Promise<Reply<Uint8Array>> {
+export async function callBytes(path: string, signal: AbortSignal): Promise<Reply<Uint8Array>> {
   const response = await answerTo({ method: 'GET', path }, signal);
   if (!(response instanceof Response)) return response;
   const bytes = await response.arrayBuffer().catch(() => new ArrayBuffer(0));

@@ -123,9 +123,21 @@ type HistoryGap = {
   readonly seconds: number;
 };
 
+export type HistoryPeriod = {
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly points: number;
+  readonly distance_km: number;
+  readonly moving_seconds: number;
+  readonly parked_seconds: number;
+  readonly gap_seconds: number;
+  readonly max_speed_kmh: number | null;
+};
+
 export type HistoryPoint = {
   readonly latitude: number;
   readonly longitude: number;
+  readonly speed_kmh: number;
   readonly recorded_at: string;
 };
 

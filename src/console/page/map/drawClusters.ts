@@ -1,6 +1,6 @@
 import type { Feature } from 'geojson';
 import type { Map as MapLibre } from 'maplibre-gl';
-import { callTile, wait } from '../api.ts';
+import { callBytes, wait } from '../api.ts';
 import { filterQuery, filters } from '../filters.ts';
 import { isLarge, isSeen, isViewLive, restart, view, viewProblem } from '../largeFleet.ts';
 import type { LatLng } from '../types.ts';
@@ -43,7 +43,7 @@ export function drawClusters(map: MapLibre, overlay: Overlay, begin: (places: La
       const read = await Promise.all(
         tiles.map(async (tile) => {
           const path = `/api/v1/tiles/devices/${tile.z}/${tile.x}/${tile.y}.mvt${query === '' ? '' : `?${query}`}`;
-          const reply = known.has(path) ? null : await callTile(path, asked);
+          const reply = known.has(path) ? null : await callBytes(path, asked);
           const problem = reply?.ok === false ? reply.message : null;
           const points = reply?.ok ? readDeviceTile(reply.data, tile) : shown.get(path);
           return { path, points: points ?? [], problem };
