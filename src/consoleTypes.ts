@@ -20,8 +20,7 @@ const READ: Readonly<Record<string, string | null>> = {
   DeliverySummary: 'total delivered exhausted',
   Explanation: 'verdict message visits gaps notes',
   FleetEvent: null,
-  HistoryPeriod:
-    'from to distance_km moving_seconds parked_seconds gap_seconds max_speed_kmh points',
+  HistoryPeriod: 'from to distance_km moving_seconds parked_seconds gap_seconds max_speed_kmh points',
   HistoryPoint: 'latitude longitude recorded_at speed_kmh',
   LatLng: null,
   RemovedDevice: 'imei removed',

@@ -9,6 +9,7 @@ test('the address of the console names a view and what is chosen in it; what it 
     ['#map', 'Map'],
     ['#map/352093081234501', 'Map', '352093081234501'],
     ['#map/352093081234501?status=moving', 'Map', '352093081234501'],
+    ['#map/352093081234501/2026-11-25', 'Map', '352093081234501'],
     ['#map/van%2012', 'Map'],
     ['#devices/352093081234501', 'Devices'],
     ['#areas?q=a/b', 'Areas'],
@@ -23,6 +24,7 @@ test('the address of the console names a view and what is chosen in it; what it 
   ];
   for (const [hash, view, chosen = null] of places) {
     const place = placeIn(hash);
+    assert.equal(place.day, hash.endsWith('/2026-11-25') ? '2026-11-25' : null);
     assert.deepEqual([place.view, place.imei ?? place.areaId ?? place.eventId], [view, chosen], hash);
   }
 });

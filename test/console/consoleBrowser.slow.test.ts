@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import type { BrowserContext, Page, Route } from 'playwright-core';
+import { dateOf } from '../../src/console/page/map/day.ts';
 import { focused, focusedName } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, POD_ENV, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
@@ -189,6 +191,37 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('No vehicle of this account has the IMEI 490154203237518').waitFor();
     await page.getByRole('button', { name: 'Log out' }).click();
     await waitFor(() => page.url().endsWith('#map'));
+    assert.deepEqual(complaints, []);
+  });
+
+  test('a day of a vehicle has its sums, its trips, its speed at each moment, and a file of its points', async () => {
+    const noon = new Date(Date.now() - DAY_MS);
+    noon.setHours(12, 0, 0, 0);
+    for (let n = 0; n <= 20; n++)
+      await opened.send(
+        BUS,
+        { latitude: 41, longitude: 12 + n / 1_000, speed_kmh: 20 + n },
+        noon.getTime() + n * 10_000,
+      );
+    const { page, complaints, logIn: enter } = await opened.visitAgain();
+    await page.goto(`${opened.pod.api}/console#map/${BUS}`);
+    await enter(OWNER);
+    const shown = page.getByLabel('A day');
+    await shown.getByLabel('Day').fill(dateOf(noon.getTime()));
+    await shown.getByText('40 km/h').first().waitFor(); // the highest
+    await shown.getByText('1 trip').waitFor();
+    assert.match((await shown.locator('.sums').textContent()) ?? '', /Driven1\.7 km/);
+    await shown.getByLabel('Moment of the day').focus();
+    await page.keyboard.press('End');
+    await shown.getByRole('status').filter({ hasText: ', 40 km/h' }).waitFor();
+    await waitFor(() => new RegExp(`#map/${BUS}/\\d{4}-\\d\\d-\\d\\d$`).test(page.url()));
+    const download = page.waitForEvent('download');
+    await shown.getByRole('button', { name: 'CSV' }).click();
+    const file = await (await download).path();
+    assert.equal((await readFile(file, 'utf8')).trim().split('\n').length, 22, 'a header, and 21 points');
+    assert.deepEqual(await violationsIn(page), []);
+    await shown.getByRole('button', { name: 'Last hours' }).click();
+    await page.getByLabel('Trail of the last').waitFor();
     assert.deepEqual(complaints, []);
   });
 

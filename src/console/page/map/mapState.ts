@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Area } from '../types.ts';
+import type { Area, LatLng } from '../types.ts';
 import type { Near } from './vehicleTable.ts';
 
 /** What the map and the views beside it share. */
@@ -14,6 +14,25 @@ export const isFollowing = signal(false);
 export const trailHours = signal(6);
 /** The trail that is drawn; null while it is asked for. */
 export const trail = signal<{ readonly points: number; readonly error: string | null } | null>(null);
+export interface DayPoint extends LatLng {
+  readonly atMs: number;
+  readonly speedKmh: number;
+}
+/** The way of a vehicle on a day of this place, oldest first. */
+export interface Day {
+  readonly imei: string;
+  readonly date: string;
+  readonly points: readonly DayPoint[];
+  readonly error: string | null;
+  /** It may be read later. */
+  readonly isRefusedForNow: boolean;
+}
+/** The day (YYYY-MM-DD) whose way is shown instead of the trail of the last hours, or null. */
+export const askedDay = signal<string | null>(null);
+/** What was read of it; null while it is asked for. */
+export const day = signal<Day | null>(null);
+/** The moment of that day that stands out on the map, or null. */
+export const dayAtMs = signal<number | null>(null);
 /** Several devices were on the spot that was clicked. */
 export const onSpot = signal<Near | null>(null);
 /** The number of vehicles in the drawn clusters, and the path of one of their tiles; null: no cluster is drawn. */
@@ -30,6 +49,7 @@ export const mapError = signal<string | null>(null);
 
 export function choose(imei: string | null): void {
   chosen.value = imei;
+  if (imei === null) askedDay.value = null;
   isFollowing.value = false;
   sought.value = null;
 }

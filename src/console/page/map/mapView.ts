@@ -32,6 +32,7 @@ import {
   chosen,
   chosenArea,
   clustered,
+  day,
   drawnAreas,
   isFollowing,
   mapError,
@@ -55,6 +56,8 @@ import { type Near, VehicleTable } from './vehicleTable.ts';
 
 const STREET_ZOOM = 14;
 const FIT_ZOOM_MAX = 13;
+/** The map has been sent elsewhere: it does not go back to the fleet that comes in. */
+const NOWHERE = '';
 /** How much closer a click on a cluster looks. */
 const CLOSER_ZOOMS = 2;
 /** A click is rarely exact. */
@@ -180,6 +183,12 @@ export class MapView {
           this.#fit(this.#table.places(nowSeconds()));
       }),
       effect(() => {
+        const bounds = boundsOf(day.value?.points ?? []);
+        if (bounds === null) return;
+        this.#fitted.camera = NOWHERE;
+        this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
+      }),
+      effect(() => {
         const id = chosenArea.value;
         if (id === null) this.#shownArea = null;
         else if (id !== this.#shownArea && this.#showArea(id)) this.#shownArea = id;
@@ -226,6 +235,7 @@ export class MapView {
     const hidden = location === null ? null : { lng: location.longitude, lat: location.latitude };
     const place = this.#table.placeOf(imei, nowSeconds()) ?? hidden;
     if (place === null) return false;
+    this.#fitted.camera = NOWHERE;
     this.map.flyTo({ center: place, zoom: Math.max(STREET_ZOOM, this.map.getZoom()), essential: false });
     return true;
   }

@@ -95,6 +95,17 @@ export function trailOverlay(): Overlay {
       layout: ROUND,
       paint: { 'line-color': ACCENT, 'line-width': 3, 'line-opacity': 0.8 },
     },
+    {
+      id: 'trail-place',
+      type: 'circle',
+      filter: ['==', ['geometry-type'], 'Point'],
+      paint: {
+        'circle-radius': 7,
+        'circle-color': ACCENT,
+        'circle-stroke-color': '#ffffff',
+        'circle-stroke-width': 2,
+      },
+    },
   ]);
 }
 

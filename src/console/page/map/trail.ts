@@ -3,7 +3,8 @@ import { AGAIN_MS, call, isRefusedForNow, type Reply, wait } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
 import type { HistoryPoint, LatLng } from '../types.ts';
 import { unwrapped } from './areaShapes.ts';
-import { chosen, trail, trailHours } from './mapState.ts';
+import { pointAt } from './day.ts';
+import { askedDay, chosen, day, dayAtMs, trail, trailHours } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
 
 const PAGE = 1_000;
@@ -23,15 +24,24 @@ interface Trail {
   readonly isRefusedForNow: boolean;
 }
 
-/** Draws the trail of the chosen device, and extends it as the device moves, until the returned function is called. */
+/**
+ * Draws the trail of the chosen device, and extends it as the device moves, or its way on the asked day, until the returned
+ * function is called.
+ */
 export function drawTrail(overlay: Overlay): () => void {
   let points: readonly TrailPoint[] = [];
   let error: string | null = null;
   let asked = new AbortController();
   const draw = (): void => {
     const coordinates = unwrapped(points);
-    const geometry = { type: 'LineString' as const, coordinates };
-    overlay.show(coordinates.length < 2 ? [] : [{ type: 'Feature', properties: {}, geometry }]);
+    const line = { type: 'LineString' as const, coordinates };
+    const at = untracked(() => dayAtMs.value);
+    const place = at === null ? undefined : pointAt(day.peek()?.points ?? [], at);
+    const geometries = [
+      ...(coordinates.length < 2 ? [] : [line]),
+      ...(place === undefined ? [] : [{ type: 'Point' as const, coordinates: [place.lng, place.lat] }]),
+    ];
+    overlay.show(geometries.map((geometry) => ({ type: 'Feature', properties: {}, geometry })));
     trail.value = { points: points.length, error };
   };
   /** What is refused for a time is read again until it is answered. */
@@ -51,18 +61,26 @@ export function drawTrail(overlay: Overlay): () => void {
   const stopAsking = effect(() => {
     const imei = chosen.value;
     const hours = trailHours.value;
+    const isDay = askedDay.value !== null;
     asked.abort();
     asked = new AbortController();
     points = [];
     error = null;
     draw();
-    if (imei === null || hours === 0) return;
+    if (imei === null || hours === 0 || isDay) return;
     trail.value = null;
     const { signal } = asked;
     void untracked(() => read(imei, hours, signal));
   });
+  const stopDrawingDay = effect(() => {
+    if (askedDay.value === null) return;
+    points = day.value?.points ?? [];
+    error = day.value?.error ?? null;
+    dayAtMs.value; // drawn again when another moment stands out
+    draw();
+  });
   const stopListening = fleet.listen((changed) => {
-    if (chosen.peek() === null || trailHours.peek() === 0) return;
+    if (chosen.peek() === null || trailHours.peek() === 0 || askedDay.peek() !== null) return;
     const own = changed.findLast(({ imei }) => imei === chosen.peek());
     if (own === undefined || 'removed' in own || own.location === null) return;
     const { longitude, latitude, recordedAtMs } = own.location;
@@ -73,6 +91,7 @@ export function drawTrail(overlay: Overlay): () => void {
   return () => {
     asked.abort();
     stopAsking();
+    stopDrawingDay();
     stopListening();
   };
 }

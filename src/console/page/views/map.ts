@@ -8,6 +8,7 @@ import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
 import { isLarge, openStream, viewProblem } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import {
+  askedDay,
   choose,
   chosen,
   chosenArea,
@@ -27,6 +28,7 @@ import { Curl, counted, grouped, html } from '../parts.ts';
 import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
 import { useFound } from './foundDevices.ts';
+import { VehicleDay } from './vehicleDay.ts';
 
 /** More than people read; the search narrows them. */
 const LISTED_MAX = 100;
@@ -148,13 +150,20 @@ function Card({ device }: { device: KnownDevice }): VNode {
       }}>Follow</button>
       <button type="button" onClick=${() => choose(null)}>Close</button>
     </p>
+    <${VehicleDay} key=${imei} imei=${imei} />
+    ${askedDay.value === null && html`<${HoursTrail} imei=${imei} />`}
+  </section>`;
+}
+
+function HoursTrail({ imei }: { imei: string }): VNode {
+  return html`
     <label>Trail of the last
       <select value=${trailHours.value} onChange=${(event: Event) => {
         trailHours.value = Number((event.currentTarget as HTMLSelectElement).value);
       }}>${HOURS.map((hours) => html`<option value=${hours}>${hours === 0 ? 'no trail' : `${hours} h`}</option>`)}</select>
     </label>
     ${trailHours.value > 0 && html`<p role="status">${trailText()}</p><${Curl} call=${{ method: 'GET', path: trailPath(imei, trailHours.value) }} />`}
-  </section>`;
+  `;
 }
 
 function trailText(): string {
