@@ -4,7 +4,7 @@ import { DAY_MS, weekStartMs } from '../lib/time.ts';
 import { arrayLiteral, type Query } from '../postgres/sql.ts';
 import { RawSql } from '../postgres/sqlText.ts';
 import { checkTimes, openColumns, type PackedBlob, unpackColumns } from './codec/packedBlob.ts';
-import { type PackedColumns, upTo } from './codec/pointColumns.ts';
+import { type ColumnRoom, type PackedColumns, upTo } from './codec/pointColumns.ts';
 
 /** Both ends are included. */
 export interface TimeWindow {
@@ -28,9 +28,9 @@ export interface PackedSpan {
 /** A row of packed_points. */
 export interface PackedRow extends PackedSpan, PackedBlob {}
 
-/** The points of a row. Throws DamagedPoints. */
-export function unpackRow(row: PackedRow): PackedColumns {
-  return undamaged(row, unpackColumns(row, row));
+/** The points of a row, in a room if there is one. Throws DamagedPoints. */
+export function unpackRow(row: PackedRow, room: ColumnRoom | null = null): PackedColumns {
+  return undamaged(row, unpackColumns(row, row, room));
 }
 
 /**
@@ -83,9 +83,9 @@ export const PACKED_BYTES = new RawSql(
 );
 const HEADER_BYTES = 2 * 8 + 3 * 4;
 
-/** Reads PACKED_BYTES. */
+/** Reads PACKED_BYTES. The bytes have memory of their own, which may be given to a thread. */
 export function copiedPackedRow(deviceId: number, copied: Uint8Array): PackedRow {
-  const bytes = Buffer.from(copied);
+  const bytes = Buffer.from(new Uint8Array(copied).buffer);
   return {
     deviceId,
     firstMs: Number(bytes.readBigInt64BE(0)),

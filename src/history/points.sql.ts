@@ -2,7 +2,7 @@ import { WEEK_MS, weekStartMs } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
-import type { ColumnName, PointColumns } from './codec/pointColumns.ts';
+import type { ColumnName, ColumnRoom, PointColumns } from './codec/pointColumns.ts';
 import { emptyColumns, mergeColumns, sliceColumns, upTo } from './codec/pointColumns.ts';
 import type { PackedRow, PointRange, TimeWindow } from './packedPoints.sql.ts';
 import { copiedPackedRow, PACKED_BYTES, unpackRow, unpackRowIf } from './packedPoints.sql.ts';
@@ -288,11 +288,12 @@ export function* pagesOf(stored: StoredPoints | null): Generator<PointColumns, v
 
 /**
  * The points of one range, oldest first, in pieces of any length. Packed points are unpacked when their piece is asked for. A
- * piece without a wanted position is empty. Throws DamagedPoints.
+ * piece without a wanted position is empty. With a room, a piece is good until the next one is asked for. Throws DamagedPoints.
  */
 export function* mergedPoints(
   { fromMs, toMs, rows, packed, columns }: StoredPoints,
-  isWanted?: (lats: Float64Array, lngs: Float64Array) => boolean,
+  isWanted?: ((lats: Float64Array, lngs: Float64Array) => boolean) | null,
+  room: ColumnRoom | null = null,
 ): Generator<PointColumns, void, undefined> {
   const end = upTo(rows.recordedAtMs, toMs);
   let at = upTo(rows.recordedAtMs, fromMs - 1);
@@ -302,8 +303,7 @@ export function* mergedPoints(
     if (before > at) yield sliceColumns(rows, at, before);
     const inside = Math.min(end, upTo(rows.recordedAtMs, row.lastMs));
     at = inside;
-    const mayLeaveOut = isWanted !== undefined && before === inside;
-    const unpacked = mayLeaveOut ? unpackRowIf(row, isWanted) : unpackRow(row);
+    const unpacked = isWanted && before === inside ? unpackRowIf(row, isWanted) : unpackRow(row, room);
     if (unpacked === null) {
       yield NO_ROWS;
       continue;

@@ -61,7 +61,7 @@ export function* writeNumbers(
 
 /**
  * Reads the values of places `from` to before `to` of `count`. Where values are differences, those before have to be read as
- * well. Throws RangeError where the bytes are damaged.
+ * well. `room` gives memory for so many. Throws RangeError where the bytes are damaged.
  */
 export function readNumbers(
   reader: VarintReader,
@@ -69,6 +69,7 @@ export function readNumbers(
   from: number,
   to: number,
   prediction: Prediction | null,
+  room: (count: number) => Float64Array,
 ): Float64Array {
   const kind = reader.byte();
   if (kind === RAW) return readPlanes(readFrame(reader, count * 8), count, from, to);
@@ -78,10 +79,10 @@ export function readNumbers(
   const part = WAY_PARTS[expectation - ORDERS];
   if (part !== undefined) {
     if (prediction === null) throw new RangeError('a column is predicted from nothing');
-    return readPredicted(reader, count, from, to, exponent, part, prediction);
+    return readPredicted(reader, count, from, to, exponent, part, prediction, room);
   }
   const first = expectation === 0 ? from : 0;
-  const values = new Float64Array(to - first);
+  const values = room(to - first);
   readResiduals(reader, values, count, first);
   const power = POWERS[Math.abs(exponent)] as number;
   restore(values, expectation, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
@@ -99,6 +100,7 @@ function readPredicted(
   exponent: number,
   part: WayPart,
   prediction: Prediction,
+  room: (count: number) => Float64Array,
 ): Float64Array {
   const scale = scaleOf(exponent, prediction);
   if (scale === null) throw new RangeError('a column goes round in no whole number');
@@ -109,7 +111,7 @@ function readPredicted(
     first = Math.max(0, first - more);
     expected = prediction.along(part, first, to);
   }
-  const values = new Float64Array(to - first);
+  const values = room(to - first);
   readResiduals(reader, values, count, first);
   const power = POWERS[Math.abs(exponent)] as number;
   let before = 0;

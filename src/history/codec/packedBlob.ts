@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { PackedColumns } from './pointColumns.ts';
+import { type ColumnRoom, PackedColumns } from './pointColumns.ts';
 
 /** The form of the bytes: one that this version does not know is not read. */
 export const CODEC = 1;
@@ -30,9 +30,13 @@ export function packColumns(columns: Uint8Array): PackedBlob {
   };
 }
 
-/** The columns of a blob, or a text that says what is wrong with it. */
-export function unpackColumns(blob: PackedBlob, facts: PackedFacts): PackedColumns | string {
-  const columns = openColumns(blob, facts);
+/** The columns of a blob, in a room if there is one, or a text that says what is wrong with it. */
+export function unpackColumns(
+  blob: PackedBlob,
+  facts: PackedFacts,
+  room: ColumnRoom | null = null,
+): PackedColumns | string {
+  const columns = openColumns(blob, facts, room);
   return typeof columns === 'string' ? columns : checkTimes(columns, facts);
 }
 
@@ -50,11 +54,12 @@ export function checkTimes(columns: PackedColumns, facts: PackedFacts): PackedCo
 export function openColumns(
   { codec, checksum, bytes }: PackedBlob,
   { count }: Pick<PackedFacts, 'count'>,
+  room: ColumnRoom | null = null,
 ): PackedColumns | string {
   if (codec !== CODEC) return `it has the form ${codec}, which this version does not know`;
   if (checksumOf(bytes) !== checksum) return 'its checksum is wrong';
   try {
-    const columns = new PackedColumns(bytes);
+    const columns = new PackedColumns(bytes, room);
     return columns.count === count ? columns : OTHER_POINTS;
   } catch (error) {
     return unreadable(error);

@@ -162,6 +162,29 @@ function writeNulls(writer: VarintWriter, values: Float64Array): Float64Array<Ar
   return present.subarray(0, at);
 }
 
+/** Memory for the numbers of one row of packed points after the other: who reads many frees none. */
+export class ColumnRoom {
+  #values = EMPTY;
+  #taken = 0;
+
+  /** What was taken before may be given again. */
+  clear(): void {
+    this.#taken = 0;
+  }
+
+  /** Memory for so many numbers, which may be any. */
+  take(count: number): Float64Array {
+    if (this.#taken + count > this.#values.length) {
+      this.#values = new Float64Array(Math.max(2 * this.#values.length, this.#taken + count));
+      this.#taken = 0;
+    }
+    this.#taken += count;
+    return this.#values.subarray(this.#taken - count, this.#taken);
+  }
+}
+
+const newNumbers = (count: number): Float64Array => new Float64Array(count);
+
 /** The columns of points that were packed, each read when it is asked for, and as far as it is. */
 export class PackedColumns {
   readonly count: number;
@@ -169,9 +192,15 @@ export class PackedColumns {
   /** The first values of columns. */
   readonly #read = new Map<ColumnName, Float64Array>();
   readonly #wayOf: WayOf;
+  readonly #room: (count: number) => Float64Array;
 
-  /** Throws RangeError where the bytes are damaged. */
-  constructor(bytes: Uint8Array) {
+  /**
+   * `room`: where the numbers go, in the place of those that were read into it before; null: each column has its own memory.
+   * Throws RangeError where the bytes are damaged.
+   */
+  constructor(bytes: Uint8Array, room: ColumnRoom | null = null) {
+    room?.clear();
+    this.#room = room === null ? newNumbers : (count) => room.take(count);
     const reader = new VarintReader(bytes);
     this.count = reader.number();
     // Points that were packed before a column was added do not have it.
@@ -241,7 +270,8 @@ export class PackedColumns {
     const reader = new VarintReader(bytes);
     let values: Float64Array = EMPTY;
     if (nullable) values = readNullable(reader, count).subarray(from, to);
-    else if (count > 0) values = readNumbers(reader, count, from, to, predictionOf(along, this.#wayOf));
+    else if (count > 0)
+      values = readNumbers(reader, count, from, to, predictionOf(along, this.#wayOf), this.#room);
     if (!reader.isAtEnd) throw new RangeError('a column is longer than its values');
     if (above !== null) {
       const base = this.column(above);
@@ -262,7 +292,7 @@ function readNullable(reader: VarintReader, count: number): Float64Array {
   // The last run ends with the column.
   if (runs.length % 2 === 1) there -= count - covered;
   if (covered > count || there < 0) throw new RangeError('a column has more values than points');
-  const present = there > 0 ? readNumbers(reader, there, 0, there, null) : EMPTY;
+  const present = there > 0 ? readNumbers(reader, there, 0, there, null, newNumbers) : EMPTY;
   if (there === count) return present;
   const values = new Float64Array(count);
   values.set(present);

@@ -1,4 +1,5 @@
 import type { Steps } from '../../lib/workTurns.ts';
+import { ColumnRoom } from '../codec/pointColumns.ts';
 import { mergedPoints, type PointsRead } from '../points.sql.ts';
 import type { Period } from '../summary/calendarLedger.ts';
 import { Summary, type SummaryRequest } from '../summary/summary.ts';
@@ -19,6 +20,7 @@ export interface EndedDevice {
 /** Adds up the points of devices, one device after the other, statement after statement. */
 export class DeviceSums {
   readonly #request: FleetSummaryRequest;
+  readonly #room = new ColumnRoom();
   /** The device that is being added up. */
   #n = 0;
   /** null: the device has left what the reader sees. */
@@ -36,7 +38,7 @@ export class DeviceSums {
     for (const [at, stored] of found.entries()) {
       if (stored === null) this.#summary = null;
       else if (this.#summary !== null) {
-        for (const points of mergedPoints(stored)) {
+        for (const points of mergedPoints(stored, null, this.#room)) {
           yield* this.#summary.take(points);
           yield;
         }

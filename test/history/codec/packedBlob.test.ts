@@ -11,6 +11,7 @@ import {
 import {
   COLUMN_NAMES,
   type ColumnName,
+  ColumnRoom,
   emptyColumns,
   type PackedColumns,
   type PointColumns,
@@ -45,14 +46,19 @@ const bitsOf = (values: Float64Array): string[] =>
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float64Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
+/** Has what other points have left there. */
+const ROOM = new ColumnRoom();
+
 function assertComesBack(points: PointColumns): PackedBlob {
   const blob = pack(points);
-  const columns = opened(blob, points);
-  for (const name of COLUMN_NAMES) {
-    const read: Float64Array = columns.column(name);
-    const written: Float64Array = points[name];
-    if (Buffer.compare(bytesOf(read), bytesOf(written)) !== 0)
-      assert.deepEqual(bitsOf(read), bitsOf(written), name);
+  for (const room of [null, ROOM]) {
+    const columns = opened(blob, points, room);
+    const read = columns.columns();
+    for (const name of COLUMN_NAMES) {
+      if (Buffer.compare(bytesOf(read[name]), bytesOf(points[name])) !== 0)
+        assert.deepEqual(bitsOf(read[name]), bitsOf(points[name]), name);
+      assert.deepEqual(bytesOf(columns.column(name)), bytesOf(read[name]), name);
+    }
   }
   assertPartsComeBack(blob, points);
   return blob;
@@ -75,8 +81,8 @@ function assertPartsComeBack(blob: PackedBlob, points: PointColumns): void {
   }
 }
 
-function opened(blob: PackedBlob, points: PointColumns): PackedColumns {
-  const columns = unpackColumns(blob, factsOf(points));
+function opened(blob: PackedBlob, points: PointColumns, room: ColumnRoom | null = null): PackedColumns {
+  const columns = unpackColumns(blob, factsOf(points), room);
   assert.ok(typeof columns !== 'string', String(columns));
   return columns;
 }

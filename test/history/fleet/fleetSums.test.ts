@@ -39,7 +39,9 @@ function track(count: number, seed: number): PointColumns {
 function packedRow(points: PointColumns): PackedRow {
   const blob = packColumns(inOneGo(writeColumns(points)));
   const [firstMs, lastMs] = [points.recordedAtMs[0] ?? 0, points.recordedAtMs.at(-1) ?? 0];
-  return { deviceId: 7, firstMs, lastMs, count: points.count, ...blob };
+  // With memory of their own, as Postgres' answers have.
+  const bytes = Buffer.from(new Uint8Array(blob.bytes).buffer);
+  return { deviceId: 7, firstMs, lastMs, count: points.count, ...blob, bytes };
 }
 
 const stored = (n: number, rows: PointColumns, packed: readonly PackedRow[] = []): StoredPoints => {
@@ -72,9 +74,12 @@ describe('the thread that adds up points', () => {
         // A device may end with a later statement.
         const isCut = seed % 2 === 0;
         const sent = isCut ? { ...part, until: { n: 2, ms: TO_MS - 1 } } : part;
-        const ended = await call.add(sent);
-        assert.deepEqual(ended, inOneGo(own.add(sent)));
-        assert.ok(ended.length > 0);
+        const expected = inOneGo(own.add(sent));
+        assert.deepEqual(await call.add(sent), expected);
+        // The thread has the points now: they were not copied.
+        for (const points of sent.found)
+          for (const { bytes } of points?.packed ?? []) assert.equal(bytes.length, 0);
+        assert.ok(expected.length > 0);
       }
       call.end();
     }
@@ -95,7 +100,7 @@ describe('the thread that adds up points', () => {
 
   test('says which points are damaged, and goes on with other calls', async () => {
     const row = packedRow(track(500, 3));
-    const damaged = { ...row, checksum: row.checksum ^ 1 };
+    const damaged = { ...packedRow(track(500, 3)), checksum: row.checksum ^ 1 };
     const [broken, other] = [sums.begin(1, request()), sums.begin(1, request())];
     await assert.rejects(broken.add(partOf([stored(0, emptyColumns(0), [damaged])])), (error) => {
       assert.ok(error instanceof DamagedPoints);
