@@ -195,8 +195,8 @@ describe('packed points', () => {
       return bytes / count;
     }
     const START_MS = Date.UTC(2026, 2, 2);
-    /** One in three outside of torture. */
-    const someTraces = async () => (await readTraces(START_MS)).filter((_, n) => IS_TORTURE || n % 3 === 0);
+    /** One in six outside of torture. */
+    const someTraces = async () => (await readTraces(START_MS)).filter((_, n) => IS_TORTURE || n % 6 === 0);
 
     test('whole, with the speed that is derived, in 4.5 bytes a point or less', async () => {
       const bytes = bytesAPoint(await someTraces(), (points, trace) => {

@@ -278,7 +278,7 @@ describe('on recorded tracks', { skip: skipWithoutData }, () => {
   test('the summary is that of a naive replay', async () => {
     const tracks = await readTraces(START_MS);
     assert.ok(tracks.length >= 20);
-    for (const track of tracks.slice(0, runs(6))) {
+    for (const track of tracks.slice(0, runs(3))) {
       const fromMs = track[0]?.recordedAtMs ?? 0;
       const toMs = (track.at(-1)?.recordedAtMs ?? 0) + 1;
       const [total] = summarize(track, 'total', { fromMs, toMs, pagePoints: 1_000 }) as [OpenPeriod];

@@ -6,7 +6,7 @@ import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
-const DEVICES = 100_000;
+const DEVICES = 50_000;
 const MOTION = { headingDeg: 90, ignition: true, revision: 7, xid: 1_000 };
 
 function usedBytes(): number {
