@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { KeyState } from '../../../src/access/credentials.ts';
+import type { EventReader } from '../../../src/feeds/readEvents.ts';
 import { type StreamRequest, Streams } from '../../../src/feeds/streams/streams.ts';
 import type { DeviceView } from '../../../src/feeds/streams/viewer.ts';
 import type { LiveChunk, StreamSink } from '../../../src/http/answer.ts';
 import { SHARED_WORLD } from './changingFleet.ts';
+import { MemoryEvents } from './memoryEvents.ts';
 import { MemoryFeed, WORLD } from './memoryFeed.ts';
 
 interface ShownItem {
@@ -18,6 +20,8 @@ export class FakeReader implements StreamSink {
   /** What was written and is not read yet. */
   #unread: Buffer[] = [];
   bytes = 0;
+  /** All that was written. */
+  text = '';
   mostPendingBytes = 0;
   pendingBytes = 0;
   isSlow = false;
@@ -31,6 +35,7 @@ export class FakeReader implements StreamSink {
     ];
     assert.ok(framed.equals(Buffer.concat([frame[0], bytes, frame[1]])), 'a chunk of HTTP/1.1');
     this.bytes += bytes.length;
+    this.text += bytes.toString();
     this.#unread.push(bytes);
     if (this.isSlow) this.pendingBytes += bytes.length;
     this.mostPendingBytes = Math.max(this.mostPendingBytes, this.pendingBytes);
@@ -80,9 +85,10 @@ export class FakeReader implements StreamSink {
   }
 }
 
-/** The streams of a pod over a memory that a test moves on, without Postgres and without events. Timers are mocked. */
+/** The streams of a pod over a memory that a test moves on, without Postgres. Timers are mocked. */
 export class MemoryStreams extends MemoryFeed {
   readonly streams: Streams;
+  readonly events = new MemoryEvents(() => this.ports.follower.applied);
   readonly #t: TestContext;
 
   constructor(t: TestContext, devices = 0) {
@@ -92,7 +98,8 @@ export class MemoryStreams extends MemoryFeed {
     t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     const keyring = { onDropped: () => undefined };
     const log = { warn: (fields: object) => assert.fail(`${JSON.stringify(fields)}`) };
-    this.streams = new Streams({ ...this.ports, keyring, log });
+    const reader = this.events as unknown as EventReader;
+    this.streams = new Streams({ ...this.ports, reader, keyring, log });
   }
 
   async open(
