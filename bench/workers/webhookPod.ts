@@ -1,3 +1,4 @@
+import { collectGarbage } from '../feeds/changes.ts';
 import { type Profile, profile } from '../measure/profile.ts';
 import { type Usage, usageNow } from '../measure/usage.ts';
 import { type BenchService, startBenchService } from '../setup/service.ts';
@@ -11,6 +12,8 @@ export type PodQuestion =
       readonly variables?: Readonly<Record<string, string>>;
     }
   | { readonly kind: 'usage' }
+  /** The same after what nothing refers to was freed. */
+  | { readonly kind: 'collected' }
   | { readonly kind: 'profile'; readonly of: string }
   /** Ends the profile. `calls` is the number of calls since its start. */
   | { readonly kind: 'profiled'; readonly calls: number }
@@ -20,6 +23,8 @@ export interface PodReply extends Usage {
   /** Of the API and of the ingest port. Empty while the service does not run. */
   readonly url: string;
   readonly ingestUrl: string;
+  /** Of the heap of JavaScript. */
+  readonly heapMb: number;
   /** The answer to `profiled`. */
   readonly profile: Profile | null;
 }
@@ -38,6 +43,7 @@ answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
     await service?.[Symbol.asyncDispose]();
     service = null;
   }
+  if (question.kind === 'collected') for (let n = 0; n < 2; n++) collectGarbage();
   if (question.kind === 'profile') profiling = startProfile(question.of);
   let profiled: Profile | null = null;
   if (question.kind === 'profiled' && profiling !== null) {
@@ -45,7 +51,8 @@ answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
     profiled = await profiling.profile;
   }
   const { url = '', ingestUrl = '' } = service ?? {};
-  return { url, ingestUrl, ...usageNow(), profile: profiled };
+  const heapMb = process.memoryUsage().heapUsed / 2 ** 20;
+  return { url, ingestUrl, ...usageNow(), heapMb, profile: profiled };
 });
 
 function startProfile(of: string) {

@@ -51,6 +51,13 @@ describe('npm run bench', () => {
     assert.equal(databasesLeft, 0);
   });
 
+  test('measures streams that all see the same devices', async (t) => {
+    const { code, out, err } = await bench(t, ['--smoke', 'fanout']);
+    assert.equal(code, 0, err + out);
+    assert.match(out, /points\/s to 50 streams .*messages\/s/);
+    assert.match(out, /messages_per_core_second \d.*viewer_share_of_bytes 0\.0/);
+  });
+
   test('fails when a case fails: the ingest case, on a server with fsync off', async (t) => {
     const { code, out, databasesLeft } = await bench(t, ['--smoke', 'ingest']);
     assert.equal(code, 1);

@@ -1,7 +1,7 @@
-import type { BenchCase } from '../benchCase.ts';
-import { measureChanges } from '../feeds/changes.ts';
-import { measurePages } from '../feeds/pages.ts';
-import { measureStreams } from '../feeds/streams.ts';
+import type { BenchCase } from '../../benchCase.ts';
+import { measureChanges } from '../../feeds/changes.ts';
+import { measurePages } from '../../feeds/pages.ts';
+import { measureStreams } from '../../feeds/streams.ts';
 
 export const feeds: BenchCase = {
   about:
