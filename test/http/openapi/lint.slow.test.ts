@@ -52,7 +52,7 @@ async function lintWithSpectral(document: object): Promise<string[]> {
 describe('the description, as linters see it', { skip: skipWithoutTools() }, () => {
   test('Redocly finds nothing but paths that the API document fixes', async (t) => {
     const found = await lintWithRedocly(t, describedApi());
-    assert.ok(found.length > 0);
+    assert.ok(found.length > 0, 'it looks');
     assert.deepEqual(
       found.filter((line) => !UNAVOIDABLE.test(line)),
       [],
@@ -63,11 +63,10 @@ describe('the description, as linters see it', { skip: skipWithoutTools() }, () 
     assert.deepEqual(await lintWithSpectral(describedApi()), []);
   });
 
-  test('both would find what is missing', async (t) => {
+  test('Spectral would find what is missing', async () => {
     const { servers: _, paths, components, ...rest } = describedApi();
     const document = { ...rest, paths: { '/api/v3/docs': paths['/api/v3/docs'] }, components };
-    const [redocly, spectral] = [await lintWithRedocly(t, document), await lintWithSpectral(document)];
-    assert.ok(redocly.some((line) => line.startsWith('no-empty-servers:')));
+    const spectral = await lintWithSpectral(document);
     assert.ok(spectral.some((line) => line.startsWith('oas3-api-servers:')));
   });
 });
