@@ -6,11 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { insertDevices } from '../../../src/devices/devices.sql.ts';
 import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
 import { decodeCounts, encodeCounts } from '../../../src/history/tracks/cellCounts.ts';
+import type { CellCounts } from '../../../src/history/tracks/cells.ts';
 import { countDriven } from '../../../src/history/tracks/countDriven.ts';
 import { pruneTracks, weekOf } from '../../../src/history/tracks/tracks.sql.ts';
 import { DAY_MS, WEEK_MS, weekStartMs } from '../../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../../src/postgres/partitions.ts';
 import { arrayLiteral, openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { RawSql } from '../../../src/postgres/sqlText.ts';
 import { packPoints } from '../../support/history/packPoints.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
@@ -21,6 +23,15 @@ import { cellOfCode, naiveCounts } from './naiveCells.ts';
 const KILLS = IS_TORTURE ? 100 : 1;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const PACK_PROCESS = new URL('../../support/history/packProcess.ts', import.meta.url).pathname;
+/** What packing and counting write. */
+const FAILING = [
+  ['packed_points', 'insert'],
+  ['position', 'delete'],
+  ['driven_cells', 'insert'],
+  ['track_week', 'update'],
+  ['driven_cells', 'delete'],
+  ['track_tile', 'insert'],
+].map(([table = '', event = '']) => [new RawSql(table), new RawSql(event)] as const);
 /** A Monday that is over long enough to be packed. */
 const MONDAY_MS = weekStartMs(Date.now()) - 3 * WEEK_MS;
 
@@ -108,6 +119,13 @@ async function assertZoomsBelow(expected: ReadonlyMap<string, number>): Promise<
     assert.deepEqual(sorted(await counted(worldId, zoom)), sorted(above), `zoom ${zoom}`);
     below = above;
   }
+}
+
+/** Cells that wait to be counted. */
+async function note(ofWorld: number, cells: CellCounts): Promise<void> {
+  await sql`
+    insert into driven_cells (world_id, week, cells, tiles, bytes)
+    values (${ofWorld}, ${weekOf(MONDAY_MS)}, 1, 1, ${encodeCounts(cells)})`;
 }
 
 const waiting = async () => Number((await sql`select from driven_cells`).count);
@@ -203,6 +221,25 @@ describe('packing counts where devices have driven', () => {
     assertSame(await counted(worldId), naiveCounts(tracks));
   });
 
+  test('and loses and doubles nothing whichever of its statements fails', async () => {
+    await sql`
+      create function fail() returns trigger language plpgsql
+      as $$ begin raise exception 'on purpose'; end $$`;
+    const tracks: TrackPoint[][] = [];
+    for (const [table, event] of FAILING) {
+      // Twice on the same streets: tiles are there already.
+      const track = drive(20, MONDAY_MS + (tracks.length % 7) * DAY_MS, 1_400, 60);
+      tracks.push(track);
+      await store(await newDevice(worldId), track);
+      await sql`create trigger fail before ${event} on ${table} for each statement execute function fail()`;
+      await assert.rejects(() => packPoints(sql), /on purpose/, `${table.text} is not written`);
+      await sql`drop trigger fail on ${table}`;
+      await packPoints(sql);
+      assertSame(await counted(worldId), naiveCounts(tracks));
+    }
+    await assertZoomsBelow(naiveCounts(tracks));
+  });
+
   test('in the world that the device is in when it is packed, and in no other', async () => {
     const [other, deviceId] = [await newWorld(), await newDevice(worldId)];
     await store(deviceId, drive(6, MONDAY_MS, 300, 30));
@@ -214,15 +251,21 @@ describe('packing counts where devices have driven', () => {
     assertSame(await counted(other), naiveCounts([drive(7, MONDAY_MS + DAY_MS, 300, 30)]));
   });
 
+  test('once, where several pods count at the same time', async () => {
+    for (let round = 1; round <= 5; round++) {
+      for (let n = 0; n < 20; n++)
+        await note(worldId, { codes: Float64Array.of(7), counts: Uint8Array.of(1) });
+      await Promise.all([countAll(worldId), countAll(worldId), countAll(worldId)]);
+      assert.deepEqual([...(await counted(worldId)).values()], [20 * round]);
+    }
+  });
+
   test('up to a number of tiles of a world and week: who drives everywhere fills no other', async () => {
     const [attacker, victim] = [worldId, await newWorld()];
     const everywhere = Array.from({ length: 40 }, (_, n) => ({
       codes: Float64Array.of(n * 65_536 + 7),
       counts: Uint8Array.of(1),
     }));
-    const note = async (ofWorld: number, cells: (typeof everywhere)[number]) => sql`
-      insert into driven_cells (world_id, week, cells, tiles, bytes)
-      values (${ofWorld}, ${weekOf(MONDAY_MS)}, 1, 1, ${encodeCounts(cells)})`;
     for (const cells of everywhere) await note(attacker, cells);
     await note(victim, everywhere[39]!);
     for (let n = 0; n < 3; n++) await note(attacker, everywhere[2]!);
