@@ -122,7 +122,7 @@ const MAX_PIECE_DEGREES = 1;
  * any rounding, so distances of millimetres keep their digits. The last longitude residual is applied to the length by
  * its first-order effect (Clairaut's constant), so an iteration error of 1e-7 leaves about 1e-14. Near the antipode,
  * where the iteration is slow or does not converge, antipodalDistanceM is used instead. Up to a kilometre a closed formula
- * is as exact, in a sixth of the time.
+ * is as exact, in a fifth of the time.
  */
 export function distanceM(latA: number, lngA: number, latB: number, lngB: number): number {
   const latGapDeg = Math.abs(latA - latB);
