@@ -5,6 +5,7 @@ import type { ServerState } from '../../src/changelog/serverStarts.ts';
 import type { EventsRead } from '../../src/feeds/cursors.ts';
 import type { FeedPorts } from '../../src/feeds/longPolls.ts';
 import { StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
+import { restMs } from '../../src/feeds/streams/streams.ts';
 
 const ALL = { devices: true, events: true, aged: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];
@@ -41,6 +42,13 @@ test('a group that does not come first reads its devices in its turn', async () 
       assert.fail(`${piece}`);
     assert.equal(turned.length, turns);
   }
+});
+
+test('a group rests as long as it was served, nine times as long where the pod is busy, half a second at most', () => {
+  assert.equal(restMs(50, 0), 50);
+  assert.equal(restMs(50, 0.5), 250);
+  assert.equal(restMs(50, 1), 450);
+  assert.equal(restMs(600, 0), 500);
 });
 
 function at(seen: Snapshot): EventsRead {

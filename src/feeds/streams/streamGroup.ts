@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { KeyState } from '../../access/credentials.ts';
 import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
@@ -72,6 +73,8 @@ export class StreamGroup {
   isFlushing = false;
   /** It was served just now, and others come first. */
   isResting = false;
+  /** What the pod had done by then: since, it was busy with other things. */
+  restedFrom = performance.eventLoopUtilization();
 
   constructor(
     ports: FeedPorts,
