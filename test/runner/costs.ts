@@ -35,10 +35,7 @@ export function keepCost(folder: string, index: number, before: Cost): void {
   writeFileSync(join(folder, String(index)), JSON.stringify(cost));
 }
 
-/**
- * Prints the files that have cost most, and the sum of all. What the Postgres of all files has done for them is in neither,
- * but in what the run has cost, so it must have ended.
- */
+/** Prints the files that have cost most, and the sum of all. What the Postgres of all files has done for them is in neither. */
 export function printCosts(folder: string, files: readonly string[]): void {
   const costs = files.map((file, index) => ({ file, ...readCost(folder, index) }));
   const of = ({ own, children }: Cost): number => own + children;
@@ -47,10 +44,7 @@ export function printCosts(folder: string, files: readonly string[]): void {
   for (const { file, ...cost } of costs.toSorted((a, b) => of(b) - of(a)).slice(0, PRINTED))
     console.log([of(cost), cost.own, cost.children].map(column).join(''), file);
   const sum = costs.reduce((total, cost) => total + of(cost), 0);
-  const rest = of(costSoFar()) - sum;
-  console.log(
-    `${sum.toFixed(0)} s in all, and ${rest.toFixed(0)} s in the Postgres of all files and in the runner`,
-  );
+  console.log(`${sum.toFixed(0)} s in all, without the Postgres of all files`);
 }
 
 function readCost(folder: string, index: number): Cost {
