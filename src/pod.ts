@@ -15,6 +15,7 @@ import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
 import { type Connections, openConnections } from './postgres/connections.ts';
 import { startEmbedded } from './postgres/embedded/embedded.ts';
 import { migrate } from './postgres/migrate.ts';
+import { sharesSessions } from './postgres/pooler.ts';
 import { ServerKnowledge, type Sql } from './postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from './postgres/sqlErrors.ts';
 import { loadSecrets } from './secrets.ts';
@@ -88,6 +89,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
   const database = await whenAvailable(
     async () => {
+      if (config.databaseUrl !== null && (await sharesSessions(url))) throw new Error(SHARED_SESSIONS);
       await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
       return selectDatabase(connections.service);
     },
@@ -126,6 +128,9 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     },
   };
 }
+
+const SHARED_SESSIONS =
+  'DATABASE_URL leads to a pooler that shares sessions of Postgres among connections (PgBouncer: pool_mode = transaction): set pool_mode = session, or connect to Postgres itself';
 
 function selectDatabase(sql: Sql): Promise<{ instanceId: string; longestHistoryDays: number }> {
   return sql.begin(async (tx) => ({

@@ -22,11 +22,11 @@ const CONNECTIONS = {
 } as const;
 
 /** What a pod reports of itself need not reach a synchronous replica: a replica that hangs must not end the following. */
-const FOLLOWER_SETTINGS = '-c synchronous_commit=local';
+const FOLLOWER_SETTINGS = { synchronous_commit: 'local' };
 /** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
 const READ_LIMIT_MS = 5_000;
 /** A read takes one core, its own: no workers beside it, and no compiler for what an index answers. */
-const READ_SETTINGS = '-c max_parallel_workers_per_gather=0 -c jit=off';
+const READ_SETTINGS = { max_parallel_workers_per_gather: '0', jit: 'off' };
 /** Waiting calls of one account, or of one network that logs in: as many as either may make in a minute. */
 const WAITING_PER_KEY = 120;
 const WAITING = 10_000;

@@ -133,8 +133,8 @@ export interface SqlOptions {
   readonly statementLimitMs?: number;
   /** Connections are kept however long they are idle: opening one takes tens of milliseconds where Postgres is busy. */
   readonly keepsIdle?: boolean;
-  /** Further settings of each session, as options of Postgres' command line. */
-  readonly settings?: string;
+  /** Further settings of each session. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** What the pod knows of the server. */
   readonly server?: ServerKnowledge;
 }
@@ -151,6 +151,13 @@ export function sessionName(task: string): string {
 
 /** A pool of connections, each of which has entered its server. It opens none before the first statement. */
 export function openPool(url: string, options: SqlOptions): Pool {
+  const settings = settingsStatement({
+    TimeZone: 'UTC',
+    statement_timeout: String(options.statementLimitMs ?? STATEMENT_TIMEOUT_MS),
+    lock_timeout: String(LOCK_TIMEOUT_MS),
+    idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_TIMEOUT_MS),
+    ...options.settings,
+  });
   const pool = new Pool({
     connectionString: url,
     max: options.maxConnections,
@@ -158,13 +165,12 @@ export function openPool(url: string, options: SqlOptions): Pool {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     application_name: options.name,
-    statement_timeout: options.statementLimitMs ?? STATEMENT_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    options: `-c TimeZone=UTC ${options.settings ?? ''}`,
     keepAlive: true,
     types: { getTypeParser },
-    onConnect: (client) => enterServer(client, options.server ?? null),
+    onConnect: async (client) => {
+      await client.query(settings);
+      await enterServer(client, options.server ?? null);
+    },
   });
   // An idle connection was lost. The pool has dropped it and opens another when one is needed.
   pool.on('error', () => undefined);
@@ -172,6 +178,13 @@ export function openPool(url: string, options: SqlOptions): Pool {
   // without a listener would end the process. The next statement on the connection fails with it anyway.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
+}
+
+/** The first statement of a connection, since PgBouncer refuses connections that bring settings along. */
+function settingsStatement(settings: Readonly<Record<string, string>>): QueryConfig {
+  const values = Object.entries(settings).flat();
+  const calls = Object.keys(settings).map((_, n) => `set_config($${2 * n + 1}, $${2 * n + 2}, false)`);
+  return { text: `select ${calls.join()}`, values, query_timeout: ENTER_LIMIT_MS } as QueryConfig;
 }
 
 /** Runs `work` with a connection of the pool. A lost connection is closed, not lent again. */
@@ -330,7 +343,7 @@ const UNDEFINED_FUNCTION = '42883';
 const READ_ONLY = '25006';
 
 /**
- * The first statement of a new connection: records the start of the server, and renews ids where the server may lack data,
+ * What a new connection does before it is lent: records the start of the server, and renews ids where the server may lack data,
  * before anything is written under this start. Rejects a pod's connection to a replica.
  */
 async function enterServer(client: ClientBase, knowledge: ServerKnowledge | null): Promise<void> {
