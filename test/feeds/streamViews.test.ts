@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import type { Device } from '../../src/devices/device.ts';
 import type { Box } from '../../src/devices/living/boxRegion.ts';
 import { readFilter } from '../../src/devices/living/deviceFilter.ts';
 import type { DeviceView } from '../../src/feeds/streams/viewer.ts';
@@ -9,7 +8,15 @@ import { imeiOf, positionAt } from '../support/devices.ts';
 import { ChangingFleet, SHARED_WORLD } from '../support/feeds/changingFleet.ts';
 import { WORLD } from '../support/feeds/memoryFeed.ts';
 import { type FakeReader, MemoryStreams } from '../support/feeds/memoryStreams.ts';
-import { type Asked, anyFilter, NOW_MS, oneOf, passes, type Random } from '../support/filteredFleet.ts';
+import {
+  type Asked,
+  anyFilter,
+  isInside,
+  NOW_MS,
+  oneOf,
+  passes,
+  type Random,
+} from '../support/filteredFleet.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 
@@ -38,14 +45,6 @@ function viewOf(box: Box | null, asked: Asked | null): DeviceView {
   const filter = readFilter((asked ?? {}) as Record<string, string>, []);
   assert.ok(filter.ok);
   return { box, filter: filter.value };
-}
-
-/** The rule of boxes, written once more. */
-function isInside({ west, south, east, north }: Box, { position }: Device): boolean {
-  if (position === null || position.lat < south || position.lat > north) return false;
-  if (Math.abs(position.lat) === 90) return true;
-  const lngs = Math.abs(position.lng) === 180 ? [180, -180] : [position.lng];
-  return lngs.some((lng) => (west <= east ? lng >= west && lng <= east : lng >= west || lng <= east));
 }
 
 /** Streams that show some of the devices of a fleet. */
@@ -104,7 +103,7 @@ class Scene {
       const expected = devices
         .filter(
           (device) =>
-            (box === null || isInside(box, device)) &&
+            (box === null || isInside(box, device.position)) &&
             (asked === null || passes(device, asked, this.#fleet.nowMs)),
         )
         .map((device) => placeOf(device.imei, device.position?.lat, device.position?.lng));

@@ -1,5 +1,6 @@
 import type { Device } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
+import type { Box } from '../../src/devices/living/boxRegion.ts';
 import { fieldsOf, imeiOf, positionAt } from './devices.ts';
 
 /** The moment at which the devices of this file are asked for. */
@@ -86,8 +87,25 @@ export function anyFilter(random: Random): Asked {
   return Object.assign({}, ...(some.length === 0 ? [oneOf(random, all)] : some)) as Asked;
 }
 
+/** The rule of boxes, written once more. */
+export function isInside(
+  { west, south, east, north }: Box,
+  position: { readonly lat: number; readonly lng: number } | null,
+): boolean {
+  if (position === null || position.lat < south || position.lat > north) return false;
+  if (Math.abs(position.lat) === 90) return true;
+  const lngs = Math.abs(position.lng) === 180 ? [180, -180] : [position.lng];
+  return lngs.some((lng) => (west <= east ? lng >= west && lng <= east : lng >= west || lng <= east));
+}
+
+/** What is judged of a device. */
+export interface Judged {
+  readonly fields: Pick<Device['fields'], 'imei' | 'name' | 'plate' | 'groups'>;
+  readonly position: { readonly recordedAtMs: number; readonly speedKmh: number } | null;
+}
+
 /** What an unfiltered fleet shows of a device, judged here. */
-export function passes({ fields, position }: Device, asked: Asked, nowMs = NOW_MS): boolean {
+export function passes({ fields, position }: Judged, asked: Asked, nowMs = NOW_MS): boolean {
   const { imei, name, plate, groups } = fields;
   const ageMs = position === null ? Number.NaN : nowMs - position.recordedAtMs;
   const stands = position !== null && position.speedKmh < 5;

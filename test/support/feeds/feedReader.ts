@@ -8,11 +8,16 @@ import { waitFor } from '../waitFor.ts';
 export interface ChangedItem {
   readonly imei: string;
   readonly removed?: true;
+  /** Of a view: it is shown no longer. */
+  readonly left?: true;
   readonly name: string | null;
+  readonly groups: readonly string[];
+  readonly status: string;
   readonly ignition: boolean | null;
   readonly location: {
     readonly latitude: number;
     readonly longitude: number;
+    readonly speed_kmh: number;
     readonly recorded_at: string;
     readonly heading: number;
     readonly altitude_m: number;

@@ -26,6 +26,8 @@ export class Collected {
   readonly begun = { devices: 0, events: 0 };
   /** Calls, pages or messages that brought something. */
   taken = 0;
+  /** Devices that a view was told to be shown no longer. */
+  left = 0;
 
   clear(part: Part): void {
     if (part === 'devices') this.devices = new Map();
@@ -38,7 +40,8 @@ export class Collected {
 
   takeDevice(item: ChangedItem): void {
     this.taken++;
-    if (item.removed) {
+    if (item.left) this.left++;
+    if (item.removed || item.left) {
       this.devices.delete(item.imei);
       return;
     }
@@ -58,7 +61,8 @@ function proveNotOlder(item: ChangedItem, before: ChangedItem): void {
   const [now, was] = [item, before].map(({ name }) => Number(name?.slice(1) ?? 0)) as [number, number];
   assert.ok(now >= was, `${item.imei} was ${before.name} and is ${item.name}`);
   const [at, wasAt] = [item, before].map(({ location }) => location?.recorded_at ?? '') as [string, string];
-  assert.ok(at >= wasAt, `${item.imei} was at ${wasAt} and is at ${at}`);
+  const isMadeAnew = item.location === null && now > was;
+  assert.ok(at >= wasAt || isMadeAnew, `${item.imei} was at ${wasAt} and is at ${at}`);
 }
 
 /** Follows everything that a key sees, hopping from pod to pod, until it is stopped. */
@@ -129,6 +133,15 @@ export class PageFollower implements Follower {
   }
 }
 
+/** A part of the fleet that a stream is asked for. */
+export interface FollowedView {
+  readonly query: string;
+  /** Where its events begin. */
+  readonly cursor: string;
+  /** Throws where a device is shown that is not part of it. */
+  prove(item: ChangedItem): void;
+}
+
 /** Follows the stream; leaves each pod after a while for the next, if that does not end it before. */
 export class StreamFollower implements Follower {
   readonly name: string;
@@ -136,14 +149,29 @@ export class StreamFollower implements Follower {
   readonly #key: string;
   readonly #pod: AnyPod;
   readonly #stayMs: () => number;
+  readonly #view: FollowedView | null;
   #abort = new AbortController();
   #isStopped = false;
+  /** Streams that were opened. */
+  opened = 0;
 
-  constructor(name: string, key: string, pod: AnyPod, stayMs: () => number) {
+  constructor(
+    name: string,
+    key: string,
+    pod: AnyPod,
+    stayMs: () => number,
+    view: FollowedView | null = null,
+  ) {
     this.name = name;
     this.#key = key;
     this.#pod = pod;
     this.#stayMs = stayMs;
+    this.#view = view;
+  }
+
+  /** Its connection is lost. */
+  drop(): void {
+    this.#abort.abort();
   }
 
   stop(): void {
@@ -152,12 +180,12 @@ export class StreamFollower implements Follower {
   }
 
   async run(): Promise<void> {
-    let lastId = '';
+    let lastId = this.#view?.cursor ?? '';
     while (!this.#isStopped) {
       this.#abort = new AbortController();
       const headers = { 'X-API-Key': this.#key, ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) };
       const opening = setTimeout(() => this.#abort.abort(), patienceMs(PATIENCE_MS));
-      const url = `${this.#pod()}/api/v3/stream`;
+      const url = `${this.#pod()}/api/v3/stream?${this.#view?.query ?? ''}`;
       const answer = await openAnswer(url, headers, this.#abort.signal).catch(noAnswer);
       clearTimeout(opening);
       const status = answer?.statusCode ?? 0;
@@ -171,6 +199,9 @@ export class StreamFollower implements Follower {
         await sleep(RETRY_MS);
         continue;
       }
+      this.opened++;
+      // A view begins with all that it shows.
+      if (this.#view !== null) this.collected.clear('devices');
       const leaving = setTimeout(() => this.#abort.abort(), this.#stayMs());
       await eventsIn(answer, (message) => {
         this.#take(message, lastId === '');
@@ -182,7 +213,10 @@ export class StreamFollower implements Follower {
 
   #take({ event, data }: StreamMessage, isFirst: boolean): void {
     if (isFirst) for (const part of ['devices', 'events'] as const) this.collected.begun[part]++;
-    if (event === 'device') this.collected.takeDevice(data);
+    if (event === 'device') {
+      if (!data.removed && !data.left) this.#view?.prove(data);
+      this.collected.takeDevice(data);
+    }
     if (event === 'fleet_event') this.collected.takeEvent(data.id);
   }
 }

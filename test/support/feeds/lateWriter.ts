@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { recordChange } from '../../../src/changelog/changes.sql.ts';
-import type { Sql, Tx } from '../../../src/postgres/sql.ts';
+import { deleteDeviceRows } from '../../../src/devices/devices.sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../../../src/postgres/sql.ts';
 import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 
 /** How long a transaction stays open at most: much longer than those of points. */
 const OPEN_MAX_MS = 300;
 const RETRY_MS = 20;
+const GROUPS = ['north', 'vans'];
 
 /** Devices that only one writer writes to. */
 export interface OwnDevices {
@@ -17,7 +19,7 @@ export interface OwnDevices {
 
 /**
  * Writes in transactions that stay open for a while, so that they commit in another order than they began, and rolls some
- * of them back: events, edits, moves to another world and back, new devices and deletions.
+ * of them back: events, edits of names and groups, moves to another world and back, new devices and deletions.
  */
 export class LateWriter {
   readonly #sql: Sql;
@@ -72,8 +74,9 @@ export class LateWriter {
 
   async #rename(tx: Tx, imei: string): Promise<void> {
     const [row] = await tx<{ id: number; world_id: number }[]>`
-      update device set name = ${this.#nextName()}, updated_at = clock_timestamp() where imei = ${imei}
-      returning id, world_id`;
+      update device set name = ${this.#nextName()}, groups = ${arrayLiteral(this.#someGroups())}::text[],
+        updated_at = clock_timestamp()
+      where imei = ${imei} returning id, world_id`;
     if (row !== undefined) await announce(tx, row.world_id, row.id);
   }
 
@@ -89,18 +92,22 @@ export class LateWriter {
 
   async #makeOrDelete(tx: Tx, imei: string): Promise<void> {
     const [present] = await tx<{ id: number; world_id: number }[]>`
-      select id, world_id from device where imei = ${imei}`;
+      select id, world_id from device where imei = ${imei} for update`;
     if (present !== undefined) {
-      await tx`delete from device_state where device_id = ${present.id}`;
-      await tx`delete from device where id = ${present.id}`;
+      await deleteDeviceRows(tx, present.id);
       await announce(tx, present.world_id, present.id);
       return;
     }
     const worldId = this.#worldIds[this.#random() < 0.5 ? 0 : 1];
     const [made] = await tx<{ id: number }[]>`
-      insert into device (imei, world_id, name) values (${imei}, ${worldId}, ${this.#nextName()}) returning id`;
+      insert into device (imei, world_id, name, groups)
+      values (${imei}, ${worldId}, ${this.#nextName()}, ${arrayLiteral(this.#someGroups())}::text[]) returning id`;
     await tx`insert into device_state (device_id) values (${made?.id ?? 0})`;
     await announce(tx, worldId, made?.id ?? 0);
+  }
+
+  #someGroups(): readonly string[] {
+    return GROUPS.filter(() => this.#random() < 0.5);
   }
 
   /** Names rise, so that a reader can tell an older answer from a newer one. */

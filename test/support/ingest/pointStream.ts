@@ -21,6 +21,9 @@ export interface SentPoint {
 /** Where a device is at its next point. */
 export type PlaceOf = (imei: string, random: () => number) => { latitude: number; longitude: number };
 
+/** The time of the next point, in epoch ms: later than that of the last one. */
+export type TimeOf = (lastMs: number, random: () => number) => number;
+
 const RETRY_MS = 20;
 /** Between batches: in the short form the processor belongs to the restarts. */
 const PAUSE_MS = IS_TORTURE ? 0 : 50;
@@ -39,14 +42,22 @@ export class PointStream {
   readonly #imeis: readonly string[];
   readonly #random: () => number;
   readonly #placeOf: PlaceOf;
+  readonly #timeOf: TimeOf;
   #clockMs: number;
   #isOver = false;
 
-  constructor(imeis: readonly string[], seed: number, startMs: number, placeOf: PlaceOf = anywhere) {
+  constructor(
+    imeis: readonly string[],
+    seed: number,
+    startMs: number,
+    placeOf: PlaceOf = anywhere,
+    timeOf: TimeOf = soonAfter,
+  ) {
     this.#imeis = imeis;
     this.#random = seededRandom(seed);
     this.#clockMs = startMs;
     this.#placeOf = placeOf;
+    this.#timeOf = timeOf;
   }
 
   stop(): void {
@@ -77,7 +88,7 @@ export class PointStream {
   #point(): SentPoint {
     const random = this.#random;
     const oneOf = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
-    this.#clockMs += 1 + Math.floor(random() * STEP_MS);
+    this.#clockMs = this.#timeOf(this.#clockMs, random);
     const ignition = oneOf([true, false, undefined]);
     const alarm = oneOf(['sos', 'tampering', 'sos,lowBattery', undefined, undefined]);
     const rfid = oneOf(['A1', 'B2', undefined, undefined]);
@@ -96,6 +107,10 @@ export class PointStream {
 
 function anywhere(_imei: string, random: () => number) {
   return { latitude: random() * 180 - 90, longitude: random() * 360 - 180 };
+}
+
+function soonAfter(lastMs: number, random: () => number): number {
+  return lastMs + 1 + Math.floor(random() * STEP_MS);
 }
 
 /** A sender asks another pod then. */
