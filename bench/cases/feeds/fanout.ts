@@ -7,7 +7,7 @@ import { Latencies, median } from '../../measure/latencies.ts';
 import type { ServerUsage } from '../../measure/usage.ts';
 import { seedAccount, seedKey } from '../../neighbours/seeds.ts';
 import { openBenchSql } from '../../setup/cluster.ts';
-import { openPod } from '../../setup/pods.ts';
+import { openPod, type PodWorker } from '../../setup/pods.ts';
 import { postPoints } from '../../setup/points.ts';
 import { createWorld, WORLD_EMAIL } from '../../setup/world.ts';
 import { openWorker, type Worker } from '../../worker.ts';
@@ -97,7 +97,7 @@ async function measureFanout(context: CaseContext): Promise<CaseOutcome> {
   const floorCpuUs = await measureFloor(counters, open, written);
 
   say('ingest beside streams');
-  const beside = await measureBeside(context, { ingestUrl, fleet, open, counters, seconds });
+  const beside = await measureBeside(context, { pod, ingestUrl, fleet, open, counters, seconds });
 
   say('a viewer of one device in a hundred');
   const share = await viewerShare(counters, fleet, port, keys[0] ?? '');
@@ -125,7 +125,7 @@ async function measureFanout(context: CaseContext): Promise<CaseOutcome> {
       messages_per_core_second: messages / (cpuUs / 1e6),
       p99_ms: latencies.percentile(0.99),
       heap_kb_per_stream: (1_024 * (idle.heapMb - before.heapMb)) / streams,
-      ingest_beside: beside,
+      ...beside,
       viewer_share_of_bytes: share,
       of_floor_by_cpu: floorCpuUs / cpuUs,
     },
@@ -172,6 +172,7 @@ async function measureFloor(
 }
 
 interface Beside {
+  readonly pod: PodWorker;
   readonly ingestUrl: string;
   readonly fleet: MovingFleet;
   readonly open: () => Promise<Counted>;
@@ -179,29 +180,38 @@ interface Beside {
   readonly seconds: number;
 }
 
-/** Points that are taken of another account while the fleet moves and streams tell it, by those without streams. */
+/**
+ * Points that are taken of another account while the fleet moves and streams tell it, by those without streams: a second,
+ * and a second of the server's processor time, which does not depend on what the readers and the machine do.
+ */
 async function measureBeside(
   { databaseUrl, smoke }: CaseContext,
-  { ingestUrl, fleet, open, counters, seconds }: Beside,
-): Promise<number> {
+  { pod, ingestUrl, fleet, open, counters, seconds }: Beside,
+): Promise<{ ingest_beside: number; ingest_beside_by_cpu: number }> {
   await seedOthers(databaseUrl);
   await using senders = openWorker<ReadersQuestion, ReadersReply>('streamReaders');
   const sent = { ingest: ingestUrl, firstDevice: FIRST_OTHER, devices: OTHERS, seconds } as const;
   const take = async () => {
-    const [taken] = await Promise.all([
+    const before = await pod.ask({ kind: 'usage' });
+    const [{ pointsPerSecond }] = await Promise.all([
       senders.ask({ kind: 'ingest', ...sent }),
       fleet.moveSteadily(seconds, POINTS_PER_SECOND),
     ]);
-    return taken.pointsPerSecond;
+    const after = await pod.ask({ kind: 'usage' });
+    return { pointsPerSecond, perCpu: pointsPerSecond / (after.cpuUs - before.cpuUs) };
   };
+  if (!smoke) await take();
   const ratios: number[] = [];
+  const byCpu: number[] = [];
   for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
     const without = await take();
     await open();
-    ratios.push((await take()) / without);
+    const beside = await take();
+    ratios.push(beside.pointsPerSecond / without.pointsPerSecond);
+    byCpu.push(beside.perCpu / without.perCpu);
     await counters.ask({ kind: 'close' });
   }
-  return median(ratios);
+  return { ingest_beside: median(ratios), ingest_beside_by_cpu: median(byCpu) };
 }
 
 async function seedOthers(databaseUrl: string): Promise<void> {
