@@ -1,6 +1,7 @@
 -- The data model of the service, from tenants to what pods tell each other.
 --
---   tenants    plan, world, organization, account, membership_end, api_key, session, login_window, login_address
+--   tenants    plan, world, organization, account, membership_end, api_key, session, share, login_window,
+--              login_address
 --   devices    device, device_usage, device_move, device_removal, device_state, command
 --   areas      area, area_usage, area_revision, idempotent_answer
 --   points     position, late_point, followed_world, packed_points, packing, driven_cells, track_tile, track_week, row_box,
@@ -128,6 +129,32 @@ create table session (
 );
 create index session_account on session (account_id, id);
 create index session_age on session (expires_at);
+
+-- Links that show where some vehicles are, for a time.
+create table share (
+  id bigint generated always as identity primary key,
+  account_id bigint not null references account,
+  -- SHA-256 of the token in the link. The token itself is shown once and not stored.
+  fingerprint bytea not null unique check (length(fingerprint) = 32),
+  name text,
+  -- In the order in which they were named. A device that is deleted stays here.
+  device_ids bigint[] not null check (cardinality(device_ids) between 1 and 20),
+  -- The share ends when one of the devices enters this area.
+  until_area_id bigint,
+  delay_seconds integer not null check (delay_seconds between 0 and 3600),
+  -- Circles within which a vehicle is not shown: [{lat, lng, radius_m}].
+  hide jsonb not null,
+  -- What is shown beside the place.
+  show text[] not null,
+  created_at timestamptz not null default clock_timestamp(),
+  expires_at timestamptz not null,
+  -- When it ended before its time, and why.
+  ended_at timestamptz,
+  end_reason text check (end_reason in ('deleted', 'arrived'))
+);
+create index share_account on share (account_id, id);
+create index share_until on share (until_area_id) where until_area_id is not null and ended_at is null;
+create index share_end on share (least(ended_at, expires_at));
 
 -- Counts attempts to log in, to limit the guessing of passwords. Counters of a quarter of an hour need not survive a crash.
 create unlogged table login_window (
@@ -1075,7 +1102,7 @@ create table change (
   xid xid8 not null default pg_current_xact_id(),
   id bigint generated always as identity,
   -- 'positions': new positions of devices, in payload and stays. 'events': a world has new events. 'device', 'account',
-  -- 'key', 'area', 'webhook': the row of entity_id has changed and is read again.
+  -- 'key', 'share', 'area', 'webhook': the row of entity_id has changed and is read again.
   kind text not null,
   world_id bigint,
   world_version bigint,

@@ -60,6 +60,9 @@ import { TILE_PARAMETERS } from './http/tile.ts';
 import type { Clock } from './lib/time.ts';
 import { AtOnce, type WorkTurns } from './lib/workTurns.ts';
 import type { Pod, Teardown } from './pod.ts';
+import { SharedFleet } from './shares/sharedFleet.ts';
+import { ShareStreams } from './shares/shareStreams.ts';
+import { SHARE_SCHEMAS, shareRoutes } from './shares/shares.routes.ts';
 import { applicationRoutes } from './tenants/application.routes.ts';
 import { v1KeyRoutes } from './tenants/keys.routes.ts';
 import { type LogInPorts, LoginTurns } from './tenants/logIn.ts';
@@ -130,6 +133,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce() }),
     ...webhookRoutes(ports),
     ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),
+    ...shareRoutes({ ...ports, ...ports.readers }),
   ];
   return [
     ...offered,
@@ -163,6 +167,7 @@ const SCHEMAS = {
   ...DELIVERY_BODY_SCHEMAS,
   ...WEBHOOK_SCHEMAS,
   ...DELIVERY_SCHEMAS,
+  ...SHARE_SCHEMAS,
 };
 
 const PATH_PARAMETERS = {
@@ -179,6 +184,11 @@ const PATH_PARAMETERS = {
     example: EXAMPLE_CIRCLE.definition.externalId,
   },
   ...TILE_PARAMETERS,
+  token: {
+    description: 'From the link.',
+    schema: text(),
+    example: 'q1ZKzi8tykxOVbJSKkktLlHSUUosScxLTixKUbI',
+  },
   deliveryId: {
     description: 'The id of the delivery.',
     schema: text(undefined, { pattern: DELIVERY_ID.source }),
@@ -197,13 +207,15 @@ export interface Readers {
   readonly eventFeed: EventFeed;
   readonly streams: Streams;
   readonly pointFeed: PointFeed;
+  readonly shared: SharedFleet;
+  readonly shareStreams: ShareStreams;
   /** Ends all waiting: the pod is about to stop. */
   close(): void;
 }
 
 export function createReaders(pod: Pod): Readers {
   const { connections, memory, follower, secretsKey, turns, clock, log } = pod;
-  const { fleet, keyring } = memory;
+  const { fleet, keyring, shares } = memory;
   const { applied } = follower;
   const cursors = new Cursors(secretsKey, applied, clock);
   const unread = new UnreadAnswers(turns);
@@ -212,7 +224,19 @@ export function createReaders(pod: Pod): Readers {
   const texts = new ItemTexts();
   const shared = { fleet, follower, cursors, polls, unread, reader, texts, turns, clock };
   const streams = new Streams({ ...shared, keyring, log });
+  const sharing = {
+    fleet,
+    shares,
+    service: connections.service,
+    reads: connections.reads.of,
+    follower,
+    clock,
+  };
+  const sharedFleet = new SharedFleet(sharing);
+  const shareStreams = new ShareStreams({ shares, clock, shared: sharedFleet, log });
   return {
+    shared: sharedFleet,
+    shareStreams,
     deviceFeed: new DeviceFeed(shared),
     eventFeed: new EventFeed(shared),
     streams,
@@ -220,6 +244,7 @@ export function createReaders(pod: Pod): Readers {
     close: () => {
       polls.close();
       streams.close();
+      shareStreams.close();
     },
   };
 }

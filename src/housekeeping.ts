@@ -20,6 +20,7 @@ import { type Clock, DAY_MS, MINUTE_MS, weekStartMs } from './lib/time.ts';
 import { DELIVERIES, dropWeeksBefore, ensureWeeks, PACKED_POINTS, POSITIONS } from './postgres/partitions.ts';
 import type { Sql } from './postgres/sql.ts';
 import { errorFields } from './postgres/sqlErrors.ts';
+import { pruneShares } from './shares/shares.sql.ts';
 import { pruneLogins } from './tenants/logins.sql.ts';
 import { removeWebhooks } from './webhooks/webhooks.sql.ts';
 
@@ -39,8 +40,8 @@ export interface HousekeepingPorts {
 
 /**
  * Once a minute: the quotas of stays are read again, old changes leave the log, old weeks the history with what is known
- * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions and
- * windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
+ * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions,
+ * shares and windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
  * boxes, and those of closed days are packed and drawn. Returns the way to stop.
  */
 export function startHousekeeping(
@@ -119,6 +120,7 @@ export async function tidy(
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await trimPastShapes(sql)) === 0) break;
     },
     () => pruneRevokedKeys(sql),
+    () => pruneShares(sql),
     () => pruneSessions(sql),
     () => pruneLogins(sql),
     () => removeWebhooks(sql, isStopping),

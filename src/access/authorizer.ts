@@ -334,9 +334,9 @@ const KEYRING_MAX = 200_000;
 
 export type IsDropped = (keyId: number, accountId: number) => boolean;
 
-/** A cache of API keys by fingerprint (hex), as they were last read from Postgres. */
-export class Keyring {
-  readonly #byFingerprint = new Map<string, KeyState>();
+/** A cache of API keys, or of shares, by fingerprint (hex), as they were last read from Postgres. */
+export class Keyring<State extends Pick<KeyState, 'id' | 'accountId'> = KeyState> {
+  readonly #byFingerprint = new Map<string, State>();
   /** Raised whenever keys are dropped, so that a load overtaken by a change is not cached. */
   #epoch = 0;
   readonly #listeners = new Set<(isDropped: IsDropped) => void>();
@@ -349,12 +349,12 @@ export class Keyring {
     return this.#byFingerprint.size;
   }
 
-  get(fingerprint: string): KeyState | undefined {
+  get(fingerprint: string): State | undefined {
     return this.#byFingerprint.get(fingerprint);
   }
 
   /** Caches a key that was read while `epoch` was current. False, without effect, when keys were dropped since. */
-  put(fingerprint: string, key: KeyState, epoch: number): boolean {
+  put(fingerprint: string, key: State, epoch: number): boolean {
     if (epoch !== this.#epoch) return false;
     if (this.#byFingerprint.size >= KEYRING_MAX && !this.#byFingerprint.has(fingerprint)) {
       const oldest = this.#byFingerprint.keys().next().value;

@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from '../lib/result.ts';
 
-/** What a key may be allowed to do, in the order of the API document; the ninth opens the webhook routes. */
+/** What a key may be allowed to do, in the order of the API document; the ninth opens the webhook routes, the tenth those of shares. */
 export const SCOPES = [
   'read_devices',
   'read_locations',
@@ -11,6 +11,7 @@ export const SCOPES = [
   'read_areas',
   'write_areas',
   'manage_webhooks',
+  'manage_shares',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];
@@ -33,7 +34,8 @@ export const ANYBODY: ScopeMask = 1 << (SCOPES.length + 1);
 export const VIEWER: ScopeMask = 1 << (SCOPES.length + 2);
 
 /** What opens a route that writes; the others open routes that read, whatever their method. */
-const WRITING: ScopeMask = scopeMask('send_commands', 'write_areas', 'manage_webhooks') | SESSION_ONLY;
+const WRITING: ScopeMask =
+  scopeMask('send_commands', 'write_areas', 'manage_webhooks', 'manage_shares') | SESSION_ONLY;
 
 /** True when this is a viewer at a route that writes. Routes of GET and HEAD read. */
 export function isDeniedToViewer(caller: ScopeMask, method: string, route: ScopeMask): boolean {

@@ -10,7 +10,7 @@ import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';
 export type ChangeKind = 'positions' | 'events' | EntityKind;
 
 /** A change that names entities and raises the version of their world. */
-export type EntityKind = 'device' | 'account' | 'key' | 'area' | 'webhook';
+export type EntityKind = 'device' | 'account' | 'key' | 'area' | 'webhook' | 'share';
 
 /** The changes of one kind and world on a page, or the position updates of one transaction (`payload`). */
 export interface Change {

@@ -19,6 +19,7 @@ import { StayCounts } from '../devices/stays/stayCounts.ts';
 import { Subscriptions, Tenancy } from '../ingest/watchers.memory.ts';
 import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
+import type { ShareState } from '../shares/share.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ReplyMonitor } from './postgresHealth.ts';
@@ -28,6 +29,7 @@ export interface Memory {
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
   readonly keyring: Keyring;
+  readonly shares: Keyring<ShareState>;
   readonly tenancy: Tenancy;
   readonly subscriptions: Subscriptions;
 }
@@ -38,6 +40,7 @@ export function emptyMemory(): Memory {
     fleet: new Fleet(stays),
     areas: new AreaCatalog(stays),
     keyring: new Keyring(),
+    shares: new Keyring(),
     tenancy: new Tenancy(),
     subscriptions: new Subscriptions(),
   };
@@ -66,13 +69,14 @@ const AREAS_PER_READ = 25;
  */
 export async function applyChanges(
   ports: ApplyPorts,
-  { fleet, areas, keyring, tenancy, subscriptions }: Memory,
+  { fleet, areas, keyring, shares, tenancy, subscriptions }: Memory,
   changes: readonly Change[],
   own: OwnTransactions = NONE,
 ): Promise<void> {
   const { sql, turns, awaitReply } = ports;
   const accountIds = idsOf(changes, 'account');
   keyring.dropKeys(idsOf(changes, 'key'), accountIds);
+  shares.dropKeys(idsOf(changes, 'share'), accountIds);
   for (const row of await awaitReply(selectMemberships(sql, [...accountIds]))) {
     tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
     fleet.stays.setLimit(row.accountId, row.maxStays);

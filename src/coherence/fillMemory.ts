@@ -23,14 +23,16 @@ export interface FillPorts extends ApplyPorts {
 
 /** Fills an empty memory from one snapshot. Returns what that snapshot sees. */
 export async function fillMemory({ sql, turns, log }: FillPorts, memory: Memory): Promise<LogEnd> {
-  const { keyring } = memory;
+  const { keyring, shares } = memory;
   await adoptChanges(sql);
   keyring.clear();
+  shares.clear();
   const onProgress = (loaded: number, total: number) => log.info({ loaded, total }, 'loading devices');
   const loading = loadFleet(sql, turns, memory, onProgress);
   const end = await withDeadline(loading, LOAD_DEADLINE_MS, 'loading memory');
   // A key that was cached during the load may have changed before the snapshot, and the log after it lacks that change.
   keyring.clear();
+  shares.clear();
   return end;
 }
 

@@ -26,9 +26,10 @@ export async function reloadMemory(
   memory: Memory,
   isOtherServer: boolean,
 ): Promise<LogEnd> {
-  const { keyring, fleet } = memory;
+  const { keyring, shares, fleet } = memory;
   await adoptChanges(ports.sql);
   keyring.clear();
+  shares.clear();
   let isOver = false;
   const reading = readSnapshot(ports, memory, isOtherServer, () => isOver);
   // A reading that is given up must not change memory any more.
@@ -37,6 +38,7 @@ export async function reloadMemory(
   });
   // A key that was cached by then may have changed before the snapshot, and the log after it lacks that change.
   keyring.clear();
+  shares.clear();
   fleet.watch.touchAll();
   return end;
 }

@@ -17,7 +17,7 @@ export interface AuthorizePorts {
 /**
  * Who calls, and whether the call may go on. Rejects when Postgres had to be asked and could not. On v1 and on the
  * management of webhooks a session counts as well as a key; with both headers X-API-Key decides. A login needs neither,
- * so its headers are ignored.
+ * nor does what a link shows, so their headers are ignored.
  */
 export function authorizeRequest(
   { authorizer, trustedProxies }: AuthorizePorts,
@@ -27,6 +27,7 @@ export function authorizeRequest(
 ): AccessDecision | Promise<AccessDecision> {
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
   const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
+  if (version === 'share') return authorizer.authorizeAnybody(client, nowMs);
   if (takesSessions(version)) {
     if (isLogin(request)) return authorizer.authorizeAnybody(client, nowMs);
     // All of them: `headers` keeps the first and passes over the others without a word.

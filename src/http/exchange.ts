@@ -79,6 +79,7 @@ const VERSION_HEADERS: Readonly<Record<Exchange['version'], readonly string[]>> 
   v2: [],
   v3: ['X-API-Status', 'beta'],
   webhooks: [],
+  share: [],
   positions: [],
 };
 
@@ -102,6 +103,7 @@ export class AnswerWriter {
       v2: standing('v2'),
       v3: standing('v3'),
       webhooks: standing('webhooks'),
+      share: standing('share'),
       positions: standing('positions'),
     };
   }

@@ -8,8 +8,8 @@ import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';
 import type { Query } from './parameters.ts';
 
-/** What follows /api/ in the path: a version, or the management of webhooks, which has none. */
-export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks';
+/** What follows /api/ in the path: a version, or the management of webhooks or what a link shows, which have none. */
+export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks' | 'share';
 
 /** An authorized request: everything that a route needs to answer it. */
 export interface Call {

@@ -9,6 +9,7 @@ import {
 } from '../events/fleetEvent.ts';
 import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Tx } from '../postgres/sql.ts';
+import { type Arrival, endArrivedShares } from '../shares/shares.sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/delivery/claims.sql.ts';
 import type { OutboxEvent, OutboxRow } from '../webhooks/delivery/outbox.sql.ts';
 import { insertOutbox, selectReceivers } from '../webhooks/delivery/outbox.sql.ts';
@@ -105,6 +106,7 @@ export async function storeEvents(
     const slice = take(events, SLICE_EVENTS);
     if (slice.length === 0) return { eventCount, queuedFor, isOutboxFilled };
     const ids = await insertFleetEvents(tx, slice);
+    await endArrivedShares(tx, arrivalsOf(slice));
     const queued = await queueDeliveries(tx, ports, slice, ids, nowMs, atOnce);
     for (const [webhookId, made] of queued.made) {
       queuedFor.set(webhookId, (queuedFor.get(webhookId) ?? 0) + made);
@@ -113,6 +115,12 @@ export async function storeEvents(
     isOutboxFilled ||= queued.isOutboxFilled;
     eventCount += slice.length;
   }
+}
+
+function arrivalsOf(events: readonly NewFleetEvent[]): Arrival[] {
+  return events.flatMap(({ deviceId, area }) =>
+    area?.direction === 'entry' ? [{ areaId: area.id, deviceId }] : [],
+  );
 }
 
 /** Stores events and returns their ids, which rise in the order given. */

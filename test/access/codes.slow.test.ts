@@ -114,6 +114,12 @@ const REQUESTS: Readonly<Record<Exclude<keyof typeof ERRORS, 'TOO_COMPLEX'>, Req
   DEVICE_NOT_FOUND: ['fine', 'GET', '/v2/devices/350000000000099'],
   LOCATION_NOT_FOUND: ['fine', 'GET', `${DEVICE}/location`],
   METHOD_NOT_ALLOWED: ['fine', 'DELETE', '/v2/devices'],
+  SHARE_ENDED: async () => {
+    const expires_at = new Date(Date.now() + 60_000).toISOString();
+    const made = await send('fine', 'POST', '/v3/shares', { devices: [SILENT], expires_at });
+    await send('fine', 'DELETE', `/v3/shares/${made.body.data.id}`);
+    return send('fine', 'GET', `/share/${made.body.data.url.split('/').at(-1)}`);
+  },
   CURSOR_EXPIRED: async () => {
     const first = await send('arealess', 'GET', '/v3/devices/changes');
     await admin.run('account:update', '--email', 'arealess@example.com', '--organization', 'Haulage');

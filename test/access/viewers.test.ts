@@ -122,7 +122,7 @@ test('no scope that writes opens a route to a viewer, by whatever method but GET
   const everyScope = scopeMask(...SCOPES) | SESSION_ONLY;
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
     for (const scope of SCOPES) {
-      const writes = ['send_commands', 'write_areas', 'manage_webhooks'].includes(scope);
+      const writes = ['send_commands', 'write_areas', 'manage_webhooks', 'manage_shares'].includes(scope);
       assert.equal(
         isDeniedToViewer(VIEWER | everyScope, method, scopeMask(scope)),
         writes,

@@ -15,6 +15,7 @@ import { NO_PACKED_STAYS, packStays, type Stay } from '../../src/devices/stays/p
 import { Subscriptions, Tenancy } from '../../src/ingest/watchers.memory.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
+import type { ShareState } from '../../src/shares/share.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
 const DEVICES = 10_000;
@@ -145,6 +146,7 @@ describe('changes of the feed', () => {
       fleet,
       areas: new AreaCatalog(),
       keyring: new Keyring(),
+      shares: new Keyring<ShareState>(),
       tenancy: new Tenancy(),
       subscriptions: new Subscriptions(),
     };

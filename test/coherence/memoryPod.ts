@@ -15,6 +15,7 @@ import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
 import { localNotifier } from '../../src/redis/wakeUps.ts';
+import type { ShareState } from '../../src/shares/share.ts';
 import { WEBHOOK_TYPES } from '../../src/webhooks/delivery.ts';
 
 /** What a pod holds and does besides its listeners. It gets no notifications. */
@@ -24,6 +25,7 @@ export interface MemoryPod {
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
   readonly keyring: Keyring;
+  readonly shares: Keyring<ShareState>;
   readonly tenancy: Tenancy;
   readonly subscriptions: Subscriptions;
   readonly follower: Follower;

@@ -24,7 +24,7 @@ export interface SharedDescription {
 }
 
 /** The prefixes that are described. v2 answers like v3, and v1 belongs to the application. */
-const PREFIXES: readonly ApiVersion[] = ['v3', 'webhooks'];
+const PREFIXES: readonly ApiVersion[] = ['v3', 'webhooks', 'share'];
 
 /**
  * The description of the API in OpenAPI 3.0.3. It is made from the routes: their paths, methods, permissions and sizes,
@@ -76,7 +76,10 @@ function describedOperation(
 ): object {
   const permissions = scopeNames(route.scopes);
   const joint = route.needsAllScopes === true ? ' and ' : ' or ';
-  const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(joint)}.`;
+  const permission =
+    permissions.length === 0
+      ? 'No key is needed.'
+      : `Permission: ${permissions.map((name) => `\`${name}\``).join(joint)}.`;
   const parameters = [
     ...pathParameters(route.path, inPaths),
     ...(operation.parameters ?? []).map(describedParameter),
@@ -97,7 +100,8 @@ function describedOperation(
       ...errorResponses(version, route, operation),
     },
     ...(operation.callbacks === undefined ? {} : { callbacks: operation.callbacks }),
-    security: [{ ApiKey: [] }, ...(version === 'webhooks' ? [{ Session: [] }] : [])],
+    security:
+      version === 'share' ? [] : [{ ApiKey: [] }, ...(version === 'webhooks' ? [{ Session: [] }] : [])],
     'x-permissions': permissions,
   };
 }

@@ -27,6 +27,7 @@ export const TAGS = {
   Areas: 'Geofences: circles, places, polygons and tracks.',
   Webhooks: 'Endpoints that are sent the events of the fleet.',
   Deliveries: 'What was sent to an endpoint, and what became of it.',
+  Shares: 'Links that show where some vehicles are, for a time.',
   Description: 'This description.',
 } as const;
 

@@ -28,6 +28,7 @@ const SCOPES = [
   'read_areas',
   'write_areas',
   'manage_webhooks',
+  'manage_shares',
 ];
 const PATH = '/api/v1/keys?limit=200';
 
