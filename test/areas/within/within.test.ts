@@ -26,7 +26,7 @@ import {
 } from '../../support/filteredFleet.ts';
 import { RouteCalls, readPieces } from '../../support/http/routeCalls.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
-import { runs } from '../../support/torture.ts';
+import { IS_TORTURE } from '../../support/torture.ts';
 
 const WORLDS = [1, 2, 3];
 const SEEN = [1, 2];
@@ -120,14 +120,20 @@ function shapeOf(area: ReturnType<typeof anyArea>) {
 
 const imeisOf = (body: { data: { imei: string }[] }): string[] => body.data.map(({ imei }) => imei);
 
+/** Boxes that are asked for of each fleet; ten thousand in the long form. */
+const QUESTIONS = 70;
+const FLEETS = IS_TORTURE ? 143 : 1;
+
 describe('GET /devices/within and /devices/count', () => {
-  test('agree with a loop over all devices, whatever the box and the filter, page by page', async () => {
+  test('agree with a loop over all devices, whatever the box and the filter, page by page, while devices change', async () => {
     let found = 0;
-    for (let seed = 1; seed <= runs(1); seed++) {
+    for (let seed = 1; seed <= FLEETS; seed++) {
       const random = seededRandom(seed);
       const fleet = filledFleet(random, DEVICES, WORLDS);
       const { within, count } = serve(fleet);
-      for (let n = 0; n < 70; n++) {
+      for (let n = 0; n < QUESTIONS; n++) {
+        for (let change = 0; change < 20; change++)
+          changeDevice(fleet, random, 1 + Math.floor(random() * DEVICES), WORLDS);
         const bbox = anyBox(random);
         const filter = random() < 0.5 ? anyFilter(random) : {};
         const hits = fleet
