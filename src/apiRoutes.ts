@@ -233,7 +233,7 @@ export function createReaders(pod: Pod): Readers {
     clock,
   };
   const sharedFleet = new SharedFleet(sharing);
-  const shareStreams = new ShareStreams({ shares, clock, shared: sharedFleet, log });
+  const shareStreams = new ShareStreams({ shares, turns, clock, shared: sharedFleet, log });
   return {
     shared: sharedFleet,
     shareStreams,

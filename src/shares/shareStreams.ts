@@ -1,11 +1,12 @@
 import type { LiveBody, StreamSink } from '../http/answer.ts';
 import { liveChunk } from '../http/liveBody.ts';
 import { formatIso } from '../lib/time.ts';
+import { Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { ShareState } from './share.ts';
 import type { SharedFleet, SharedFleetPorts } from './sharedFleet.ts';
 
 /** Open streams of one share on one pod, and of all shares of an account. */
-const STREAMS_PER_SHARE = 100;
+const STREAMS_PER_SHARE = 1_000;
 const STREAMS_PER_ACCOUNT = 2_000;
 const LOOK_MS = 500;
 const HEARTBEAT_MS = 10_000;
@@ -13,6 +14,8 @@ const HEARTBEAT_MS = 10_000;
 const PENDING_MAX_BYTES = 64 * 1024;
 
 interface ShareStreamPorts extends Pick<SharedFleetPorts, 'shares' | 'clock'> {
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
   readonly shared: SharedFleet;
   readonly log: { warn(fields: object, message: string): void };
 }
@@ -110,11 +113,19 @@ export class ShareStreams {
       watched.share = share;
       const devices = await this.#ports.shared.devices(share);
       const texts = devices.map((device) => [device.id, JSON.stringify(device)] as const);
-      for (const reader of watched.readers) this.#send(reader, texts);
+      await this.#ports.turns.run(share.accountId, this.#sendSteps(watched, texts));
     } catch (error) {
       this.#ports.log.warn({ err: error }, 'a share cannot be looked at; trying again');
     } finally {
       watched.isLooking = false;
+    }
+  }
+
+  *#sendSteps({ readers }: Watched, texts: readonly (readonly [number, string])[]): Steps<void> {
+    const pace = new Pace();
+    for (const reader of readers) {
+      if (pace.isDue()) yield* pace.pause();
+      this.#send(reader, texts);
     }
   }
 
