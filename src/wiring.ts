@@ -12,8 +12,10 @@ import { readQuotas } from './coherence/fillMemory.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/consolePage.ts';
 import { homeRoute } from './console/homePage.ts';
+import { sharePageRoute } from './console/sharePage.ts';
 import { HistoryPacker } from './history/packHistory.ts';
 import { deliveryWeeks, startHousekeeping } from './housekeeping.ts';
+import { countAnybody } from './http/authorize.ts';
 import { apiListener } from './http/dispatcher.ts';
 import type { Probes } from './http/expressApp.ts';
 import { docsRoutes } from './http/openapi/docsPage.ts';
@@ -195,6 +197,7 @@ function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers):
   const { config, clock, metrics, log } = pod;
   const authorizer = createAuthorizer(pod);
   const routes = createRoutes(pod, deliveries, readers);
+  const pages = { consoleTiles: config.consoleTiles, log };
   const ports = {
     authorizer,
     bodies: new BodyBudget(),
@@ -203,7 +206,13 @@ function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers):
     trustedProxies: config.trustedProxies,
     addPages: (app: Express) => {
       homeRoute(app);
-      consoleRoutes(app, { consoleTiles: config.consoleTiles, log });
+      consoleRoutes(app, pages);
+      sharePageRoute(app, {
+        ...pages,
+        find: (token) => readers.shared.find(token),
+        count: (request) =>
+          countAnybody({ authorizer, trustedProxies: config.trustedProxies }, request, clock()),
+      });
       docsRoutes(app, describeApi(routes));
     },
     clock,

@@ -8,6 +8,8 @@ import { StaticFile } from '../http/staticFile.ts';
 import { baseMap } from './baseMap.ts';
 
 export const CONSOLE_PATH = '/console';
+/** What the page of a share begins with; the console does not load it. */
+export const SHARE_ENTRY = 'share.ts';
 
 const OWN = join(import.meta.dirname, 'page');
 const SCRIPT = 'text/javascript; charset=utf-8';
@@ -70,7 +72,7 @@ export async function readConsoleFiles(): Promise<ConsoleFiles> {
     if (path.endsWith('.css')) add(path, text(), STYLE);
     await nextTurn();
   }
-  const modules = Object.values(imports);
+  const modules = Object.values(imports).filter((module) => module !== address(SHARE_ENTRY));
   addAsked(WORKER_PATH, packageText(WORKER), SCRIPT, 'maplibre-gl/worker');
   addAsked('world.json', baseMap(), JSON_TYPE, `${CONSOLE_PATH}/world.json`);
   const importMap = JSON.stringify({ imports });

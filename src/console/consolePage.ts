@@ -4,7 +4,13 @@ import { send } from '../http/exchange.ts';
 import { named, onlyMethods } from '../http/expressApp.ts';
 import { assetUrl, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { StaticFile, serveFile } from '../http/staticFile.ts';
-import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
+import {
+  CONSOLE_PATH,
+  type ConsoleFiles,
+  readConsoleFiles,
+  SHARE_ENTRY,
+  WORKER_PATH,
+} from './consoleFiles.ts';
 import type { ConsoleTiles, PageTiles, TileArchive } from './consoleTiles.ts';
 import { readPageTiles, tileRoute } from './consoleTiles.ts';
 
@@ -13,10 +19,14 @@ export interface ConsolePorts {
   readonly log: { error(fields: object, message: string): void };
 }
 
-interface ConsolePage {
+/** A page, and the files that it and others load. */
+export interface ConsolePage {
   readonly page: RequestHandler;
   readonly files: ReadonlyMap<string, RequestHandler>;
   readonly archive: TileArchive | null;
+  /** The page of links to vehicles (sharePage.ts), and the policy of both. */
+  readonly sharePage: string;
+  readonly policy: Readonly<Record<string, string>>;
 }
 
 /** By the JSON of the tiles: pods in one process may have different ones. */
@@ -41,7 +51,8 @@ export function consoleRoutes(app: Express, ports: ConsolePorts): void {
   });
 }
 
-function consolePage({ consoleTiles, log }: ConsolePorts): Promise<ConsolePage> {
+/** What is served of the console; read once in a process, when it is first asked for. */
+export function consolePage({ consoleTiles, log }: ConsolePorts): Promise<ConsolePage> {
   const name = JSON.stringify(consoleTiles);
   const before = madeBefore.get(name);
   if (before !== undefined) return before;
@@ -54,13 +65,15 @@ function consolePage({ consoleTiles, log }: ConsolePorts): Promise<ConsolePage> 
 
 function makePage([console, tiles]: readonly [ConsoleFiles, PageTiles]): ConsolePage {
   const policy = policyOf(console, tiles);
-  const html = new StaticFile(Buffer.from(pageHtml(console, tiles)), 'text/html; charset=utf-8');
+  const html = new StaticFile(Buffer.from(pageHtml(console, tiles, CONSOLE)), 'text/html; charset=utf-8');
   // The worker of the map fetches tiles under the policy of its own file.
   const headersOf = (path: string) => (path === WORKER_PATH ? policy : {});
   return {
     page: serveFile(html, policy),
     files: new Map([...console.files].map(([path, file]) => [path, serveFile(file, headersOf(path))])),
     archive: tiles.archive,
+    sharePage: pageHtml(console, tiles, SHARE),
+    policy,
   };
 }
 
@@ -75,8 +88,26 @@ function policyOf({ importMapHash }: ConsoleFiles, { origin }: PageTiles): Recor
   };
 }
 
-function pageHtml({ importMap, modules, address }: ConsoleFiles, { json }: PageTiles): string {
-  const preloads = modules.map((module) => `<link rel="modulepreload" href="${module}">`).join('\n');
+const CONSOLE = {
+  title: 'Fleet console',
+  entry: 'main.ts',
+  head: '',
+  noscript: 'The console needs JavaScript. Everything that it shows is in the API, too.',
+};
+const SHARE = {
+  title: 'Shared vehicles',
+  entry: SHARE_ENTRY,
+  head: '<meta name="robots" content="noindex">\n<meta name="referrer" content="no-referrer">\n',
+  noscript: 'The map needs JavaScript.',
+};
+
+function pageHtml(
+  { importMap, modules, address }: ConsoleFiles,
+  { json }: PageTiles,
+  { title, entry, head, noscript }: typeof CONSOLE,
+): string {
+  const early = entry === SHARE_ENTRY ? [address(entry)] : modules;
+  const preloads = early.map((module) => `<link rel="modulepreload" href="${module}">`).join('\n');
   const tiles =
     json === null ? '' : ` data-tiles="${json.replace(/[&"<]/g, (sign) => `&#${sign.charCodeAt(0)};`)}"`;
   return `<!doctype html>
@@ -85,16 +116,16 @@ function pageHtml({ importMap, modules, address }: ConsoleFiles, { json }: PageT
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Fleet console</title>
-<link rel="icon" type="image/png" href="${assetUrl('favicon-32x32.png')}">
+<title>${title}</title>
+${head}<link rel="icon" type="image/png" href="${assetUrl('favicon-32x32.png')}">
 <link rel="stylesheet" href="${address('console.css')}">
 <script type="importmap">${importMap}</script>
 ${preloads}
 </head>
 <body>
-<noscript>The console needs JavaScript. Everything that it shows is in the API, too.</noscript>
+<noscript>${noscript}</noscript>
 <div id="console"${tiles}></div>
-<script type="module" src="${address('main.ts')}"></script>
+<script type="module" src="${address(entry)}"></script>
 </body>
 </html>
 `;

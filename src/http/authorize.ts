@@ -58,6 +58,18 @@ export function clientOf(
   return callerOf(request.socket, apiKey, forwardedFor, trustedProxies).client;
 }
 
+/** Counts a call that needs no credentials by its address. The answer that refuses it; null: it may go on. */
+export async function countAnybody(
+  { authorizer, trustedProxies }: AuthorizePorts,
+  request: IncomingMessage,
+  nowMs: number,
+): Promise<Answer | null> {
+  const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
+  const { client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
+  const decision = await authorizer.authorizeAnybody(client, nowMs);
+  return decision.kind === 'granted' ? null : deniedAnswer(decision, 'share');
+}
+
 /** The answer to a call that was not let in. */
 export function deniedAnswer(
   decision: Exclude<AccessDecision, { kind: 'granted' }>,

@@ -109,6 +109,43 @@ export function trailOverlay(): Overlay {
   ]);
 }
 
+/** The vehicles of a share, with their names and ways. */
+export function sharesOverlay(): Overlay {
+  const isPlace: ExpressionSpecification = ['==', ['geometry-type'], 'Point'];
+  return new Overlay('shares', [
+    {
+      id: 'share-way',
+      type: 'line',
+      filter: ['!', isPlace],
+      layout: ROUND,
+      paint: { 'line-color': ACCENT, 'line-width': 3, 'line-opacity': 0.6 },
+    },
+    {
+      id: 'share-place',
+      type: 'circle',
+      filter: isPlace,
+      paint: {
+        'circle-radius': 8,
+        'circle-color': ACCENT,
+        'circle-stroke-color': '#ffffff',
+        'circle-stroke-width': 2,
+      },
+    },
+    {
+      id: 'share-name',
+      type: 'symbol',
+      filter: isPlace,
+      layout: {
+        'text-field': ['get', 'label'],
+        'text-size': 13,
+        'text-offset': [0, 1.4],
+        'text-allow-overlap': true,
+      },
+      paint: { 'text-color': ACCENT, 'text-halo-color': '#ffffff', 'text-halo-width': 1.5 },
+    },
+  ]);
+}
+
 /** Of a fleet that is too large: clusters with their shares by status, and single vehicles where there are few. */
 export function clustersOverlay(): Overlay {
   const isCluster: ExpressionSpecification = ['has', 'picture'];

@@ -1,0 +1,188 @@
+import type { Feature } from 'geojson';
+import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
+import { render, type VNode } from 'preact';
+import { Ago } from './ago.ts';
+import { boundsOf } from './map/areaShapes.ts';
+import { baseStyle, onScheme, scheme } from './map/baseStyle.ts';
+import { sharesOverlay } from './map/overlay.ts';
+import { loadWorld } from './map/world.ts';
+import { html } from './parts.ts';
+
+// The page of a share: its vehicles on a map and as a list, as they move, until the link ends.
+
+/** As GET /api/share/{token} answers it. */
+interface SharedDevice {
+  readonly id: number;
+  readonly removed?: true;
+  readonly name?: string | null;
+  readonly plate?: string | null;
+  readonly place: 'known' | 'private' | 'unknown';
+  readonly location: {
+    readonly latitude: number;
+    readonly longitude: number;
+    readonly recorded_at: string;
+    readonly speed_kmh?: number;
+  } | null;
+  readonly trail?: readonly (readonly [number, number])[][];
+}
+
+const PATH = `/api/share/${location.pathname.split('/').at(-1)}`;
+const RETRY_MS = 5_000;
+const FIT = { padding: 60, maxZoom: 15 };
+
+const devices = new Map<number, SharedDevice>();
+let title = 'Shared vehicles';
+let state: 'connecting' | 'live' | 'lost' | 'ended' = 'connecting';
+let map: MapLibre | null = null;
+/** The person has moved the map: it stays there. */
+let isMoved = false;
+const overlay = sharesOverlay();
+
+async function start(): Promise<void> {
+  show();
+  const answer = await fetch(PATH).catch(() => null);
+  if (answer?.ok) {
+    const { data } = (await answer.json()) as { data: { name: string | null } };
+    title = data.name ?? title;
+    document.title = title;
+  }
+  follow();
+  await openMap();
+}
+
+/** Follows the vehicles; a browser opens a lost stream again by itself, but not one that was refused. */
+function follow(): void {
+  const stream = new EventSource(`${PATH}/stream`);
+  stream.addEventListener('open', () => become('live'));
+  stream.addEventListener('device', ({ data }: MessageEvent<string>) => {
+    const device = JSON.parse(data) as SharedDevice;
+    if (device.removed) devices.delete(device.id);
+    else devices.set(device.id, device);
+    show();
+  });
+  stream.addEventListener('ended', () => {
+    stream.close();
+    end();
+  });
+  stream.addEventListener('error', () => {
+    become('lost');
+    if (stream.readyState === EventSource.CLOSED) setTimeout(() => void again(), RETRY_MS);
+  });
+}
+
+async function again(): Promise<void> {
+  const answer = await fetch(PATH).catch(() => null);
+  if (answer?.status === 410 || answer?.status === 404) end();
+  else follow();
+}
+
+function end(): void {
+  devices.clear();
+  map?.remove();
+  map = null;
+  become('ended');
+}
+
+function become(next: typeof state): void {
+  state = next;
+  show();
+}
+
+async function openMap(): Promise<void> {
+  const place = document.querySelector<HTMLElement>('.map');
+  if (place === null) return;
+  setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
+  await loadWorld();
+  try {
+    map = new MapLibre({
+      container: place,
+      style: baseStyle(scheme()),
+      center: [10, 30],
+      zoom: 1,
+      maxPitch: 0,
+      dragRotate: false,
+      attributionControl: { compact: false },
+      fadeDuration: 0,
+    });
+  } catch {
+    return; // without WebGL the list shows the same
+  }
+  const shown = map;
+  shown.on('style.load', () => overlay.add(shown));
+  for (const moved of ['dragstart', 'wheel', 'dblclick', 'keydown'] as const)
+    shown.getCanvas().addEventListener(moved, () => {
+      isMoved = true;
+    });
+  shown.on('dragstart', () => {
+    isMoved = true;
+  });
+  onScheme(() => shown.setStyle(baseStyle(scheme()), { diff: false }));
+  draw();
+}
+
+function show(): void {
+  const page = document.getElementById('console');
+  if (page !== null) render(html`<${Page} />`, page);
+  draw();
+}
+
+function draw(): void {
+  if (map === null) return;
+  const all = [...devices.values()];
+  const places = all.flatMap(({ location: at }) =>
+    at === null ? [] : [{ lat: at.latitude, lng: at.longitude }],
+  );
+  overlay.show([...all.flatMap(wayOf), ...all.flatMap(pointOf)]);
+  const bounds = isMoved ? null : boundsOf(places);
+  if (bounds !== null) map.fitBounds(bounds, { ...FIT, animate: false });
+}
+
+function wayOf({ trail = [] }: SharedDevice): Feature[] {
+  return trail
+    .filter((part) => part.length > 1)
+    .map((part) => ({
+      type: 'Feature',
+      properties: {},
+      geometry: { type: 'LineString', coordinates: part.map(([lng, lat]) => [lng, lat]) },
+    }));
+}
+
+function pointOf(device: SharedDevice): Feature[] {
+  const { location: at } = device;
+  if (at === null) return [];
+  const geometry = { type: 'Point' as const, coordinates: [at.longitude, at.latitude] };
+  return [{ type: 'Feature', properties: { label: nameOf(device) }, geometry }];
+}
+
+function nameOf({ id, name, plate }: SharedDevice): string {
+  return name ?? plate ?? `Vehicle ${id}`;
+}
+
+const STATES = {
+  connecting: 'Connecting…',
+  live: 'Live',
+  lost: 'Line lost, trying again…',
+  ended: 'This link has ended.',
+};
+
+function Page(): VNode {
+  if (state === 'ended') return html`<main><p>${STATES.ended}</p></main>`;
+  const all = [...devices.values()].sort((a, b) => a.id - b.id);
+  return html`
+    <header><h1>${title}</h1><span class=${`line ${state}`} role="status">${STATES[state]}</span></header>
+    <div class="with-map">
+      <section class="map-pane" aria-label="The vehicles on a map"><div class="map"></div></section>
+      <main><ul class="rows">${all.map((device) => html`<li key=${device.id}>${nameOf(device)} <small>${whereOf(device)}</small></li>`)}</ul></main>
+    </div>
+  `;
+}
+
+function whereOf({ name, plate, place, location: at }: SharedDevice): unknown {
+  const told = name && plate ? `${plate}, ` : '';
+  if (place === 'private') return `${told}near a private place`;
+  if (at === null) return `${told}no position yet`;
+  const speed = at.speed_kmh === undefined ? '' : `${Math.round(at.speed_kmh)} km/h, `;
+  return html`${told}${speed}<${Ago} at=${at.recorded_at} />`;
+}
+
+void start();

@@ -1,0 +1,72 @@
+import type { Express, Request, Response } from 'express';
+import type { Answer } from '../http/answer.ts';
+import { send } from '../http/exchange.ts';
+import { named, onlyMethods } from '../http/expressApp.ts';
+import { PAGE_HEADERS } from '../http/openapi/docsPage.ts';
+import { type ConsolePorts, consolePage } from './consolePage.ts';
+
+interface SharePagePorts extends ConsolePorts {
+  /** Counts the call by its address; the answer that refuses it, or null. */
+  readonly count: (request: Request) => Promise<Answer | null>;
+  readonly find: (token: string) => Promise<object | 'unknown' | 'ended'>;
+}
+
+const PATH = '/s/:token';
+/** Links are secrets: nobody is to keep, index or pass them on. */
+const PRIVATE_HEADERS = {
+  'Cache-Control': 'no-store',
+  'Referrer-Policy': 'no-referrer',
+  'X-Robots-Tag': 'noindex',
+};
+
+/** GET /s/{token}: the page of a share, without a login. 404 where there is no such link, 410 once it has ended. */
+export function sharePageRoute(app: Express, ports: SharePagePorts): void {
+  app.all(PATH, named(PATH), onlyMethods('GET', 'HEAD'), async (request, response) => {
+    const refusal = await ports.count(request);
+    if (refusal !== null) {
+      send(response, refusal, request.method);
+      return;
+    }
+    const found = await ports.find(String(request.params['token']));
+    if (typeof found === 'string') {
+      const [status, text] = found === 'ended' ? [410, ENDED] : [404, UNKNOWN];
+      sendPage(request, response, status, messagePage(text), PAGE_HEADERS);
+      return;
+    }
+    const { sharePage, policy } = await consolePage(ports);
+    sendPage(request, response, 200, sharePage, policy);
+  });
+}
+
+const ENDED = 'This link has ended.';
+const UNKNOWN = 'There is nothing at this link.';
+
+function messagePage(text: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${text}</title>
+</head>
+<body><p>${text}</p></body>
+</html>
+`;
+}
+
+function sendPage(
+  { method }: Request,
+  response: Response,
+  status: number,
+  html: string,
+  policy: Readonly<Record<string, string>>,
+): void {
+  response.statusCode = status;
+  for (const [name, value] of Object.entries({ ...policy, ...PRIVATE_HEADERS }))
+    response.setHeader(name, value);
+  response.setHeader('Content-Type', 'text/html; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(html));
+  response.end(method === 'HEAD' ? undefined : html);
+}
