@@ -24,6 +24,7 @@ const READ: Readonly<Record<string, string | null>> = {
   HistoryPoint: 'latitude longitude recorded_at speed_kmh',
   LatLng: null,
   RemovedDevice: 'imei removed',
+  Share: 'id name devices expires_at end_reason',
   Webhook: 'id url events active paused reason since',
 };
 

@@ -181,6 +181,14 @@ type RfidEvent = {
   readonly occurred_at: string;
 };
 
+export type Share = {
+  readonly id: number;
+  readonly name: string | null;
+  readonly devices: readonly string[];
+  readonly expires_at: string;
+  readonly end_reason: 'deleted' | 'arrived' | null;
+};
+
 export type Webhook = {
   readonly id: number;
   readonly url: string;

@@ -5,12 +5,13 @@ import { fleet, fleetSize } from '../liveFleet.ts';
 import { Curl, grouped, html } from '../parts.ts';
 import type { DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
+import { Shares } from './shares.ts';
 import { Webhooks } from './webhooks.ts';
 
 export function Settings(): VNode {
   const [round, setRound] = useState(0);
   const changed = (): void => setRound((before) => before + 1);
-  return html`<${Keys} /><${Webhooks} changed=${changed} /><${Usage} round=${round} />`;
+  return html`<${Keys} /><${Webhooks} changed=${changed} /><${Shares} /><${Usage} round=${round} />`;
 }
 
 /** Of v1, which the description leaves out. */

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { formatIso, HOUR_MS } from '../../src/lib/time.ts';
+import { violationsIn } from '../support/console/violations.ts';
+import { visitConsole } from '../support/console/visitor.ts';
+import { callApi, setPassword } from '../support/http/application.ts';
+import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
+import { OWNER, ownerPod } from '../support/ownerPod.ts';
+import { patienceMs } from '../support/patience.ts';
+import { NO_LIMITS, startPod } from '../support/pod.ts';
+
+const VAN = '350000000000001';
+const owner = ownerPod({ devices: [{ imei: VAN, name: 'Van 12', plate: 'AB 1' }] });
+
+async function made(more: object = {}): Promise<{ id: number; url: string }> {
+  const body = { devices: [VAN], expires_at: formatIso(Date.now() + HOUR_MS), ...more };
+  const reply = await callApi(owner.pod, 'POST', '/v3/shares', { key: owner.key, body });
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+const end = (id: number) => callApi(owner.pod, 'DELETE', `/v3/shares/${id}`, { key: owner.key });
+const go = (latitude: number, speed_kmh: number) =>
+  owner.pod.points([
+    { imei: VAN, latitude, longitude: 12.1, speed_kmh, heading: 90, recorded_at: Date.now() },
+  ]);
+
+describe('GET /s/{token}', () => {
+  before(() => go(41.5, 30));
+
+  test('is a page that nobody keeps, indexes or passes on, without a cookie and without a word of the account', async () => {
+    const { url } = await made({ name: 'Your delivery' });
+    const answer = await fetch(url);
+    const text = await answer.text();
+    assert.equal(answer.status, 200, text);
+    assert.match(answer.headers.get('content-type') ?? '', /^text\/html/);
+    assert.equal(answer.headers.get('referrer-policy'), 'no-referrer');
+    assert.equal(answer.headers.get('x-robots-tag'), 'noindex');
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    assert.equal(answer.headers.get('set-cookie'), null);
+    assert.doesNotMatch(answer.headers.get('content-security-policy') ?? '', /unsafe/);
+    for (const secret of [VAN, OWNER, 'Van 12', 'AB 1']) assert.ok(!text.includes(secret));
+    const head = await fetch(url, { method: 'HEAD' });
+    assert.deepEqual([head.status, await head.text()], [200, '']);
+  });
+
+  test('is 404 for a token that there is not, and 410 once the link has ended, and says nothing else', async () => {
+    const { id, url } = await made();
+    assert.equal((await end(id)).status, 204);
+    for (const [path, status, said] of [
+      [url, 410, 'This link has ended.'],
+      [`${owner.pod.api}/s/${'A'.repeat(43)}`, 404, 'There is nothing at this link.'],
+      [`${owner.pod.api}/s/..%2fconsole`, 404, 'There is nothing at this link.'],
+    ] as const) {
+      const answer = await fetch(path);
+      assert.equal(answer.status, status);
+      assert.equal((await answer.text()).replace(/.*<body>|<\/body>.*/gs, ''), `<p>${said}</p>`);
+    }
+  });
+
+  test('counts by address, also with a wrong token', async (t) => {
+    const few = await startPod(owner.url, { t, env: { ...NO_LIMITS, RATE_LIMIT_IP_MINUTE: '2' } });
+    const statuses = [];
+    for (let n = 0; n < 3; n++) statuses.push((await fetch(`${few.api}/s/${'B'.repeat(43)}`)).status);
+    assert.deepEqual(statuses, [404, 404, 429]);
+  });
+
+  describe('in a browser', { skip: withoutBrowser() }, () => {
+    let browser: Browser;
+    before(async () => {
+      browser = await startBrowser({ hasWebGl: true });
+    });
+    after(() => browser.close());
+
+    test('is made in the console, listed there, and ends there', async (t) => {
+      await setPassword(owner.admin, OWNER);
+      const { page, complaints, logIn, show } = await visitConsole(t, browser, owner.pod.api);
+      await logIn(OWNER);
+      await show('Settings');
+      const shares = page.getByRole('region', { name: 'Shares' });
+      await shares.getByLabel('IMEIs of the vehicles').fill(VAN);
+      await shares.getByRole('button', { name: 'Make a link' }).click();
+      await shares.getByText('expires_at is required').waitFor();
+      const inAnHour = new Date(Date.now() + HOUR_MS);
+      const localMs = inAnHour.getTime() - inAnHour.getTimezoneOffset() * 60_000;
+      await shares.getByLabel('Ends', { exact: true }).fill(new Date(localMs).toISOString().slice(0, 16));
+      await shares.getByRole('button', { name: 'Make a link' }).click();
+      const url = String(await shares.locator('.secret code').textContent());
+      assert.equal((await fetch(url)).status, 200);
+      const listed = shares.getByRole('listitem').first();
+      await listed.getByRole('button', { name: 'End' }).click();
+      await listed.getByRole('button', { name: 'End the link now' }).click();
+      await listed.getByText('ended by hand').waitFor();
+      assert.equal((await fetch(url)).status, 410);
+      complaints.splice(0, complaints.length, ...complaints.filter((said) => !said.includes('422')));
+      assert.deepEqual(complaints, []);
+    });
+
+    test('shows where the vehicle is as it moves, on a map and as a list, until the link ends', async () => {
+      const { id, url } = await made({ name: 'Your delivery', show: ['name', 'speed'] });
+      const page = await browser.newPage({ viewport: { width: 360, height: 640 } });
+      page.setDefaultTimeout(patienceMs(15_000));
+      const complaints: string[] = [];
+      page.on('pageerror', (error) => complaints.push(error.message));
+      page.on('console', (message) => {
+        if (message.type() === 'error') complaints.push(message.text());
+      });
+      page.on('request', (request) => {
+        if (new URL(request.url()).origin !== owner.pod.api) complaints.push(`asked: ${request.url()}`);
+      });
+      await page.goto(url);
+      await page.getByRole('heading', { name: 'Your delivery' }).waitFor();
+      await page.getByText('Live', { exact: true }).waitFor();
+      await page.getByText('Van 12').waitFor();
+      await page.locator('.map canvas').first().waitFor();
+      await go(41.6, 77);
+      await page.getByText('77 km/h').waitFor();
+      assert.equal(await page.title(), 'Your delivery');
+      assert.deepEqual(await violationsIn(page), []);
+      assert.equal(await page.evaluate('document.scrollingElement.scrollWidth'), 360);
+      assert.equal(await page.evaluate('document.cookie'), '');
+      await end(id);
+      await page.getByText('This link has ended.').waitFor();
+      assert.equal(await page.getByText('Van 12').count(), 0);
+      assert.deepEqual(complaints, []);
+    });
+  });
+});
