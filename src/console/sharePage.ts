@@ -12,14 +12,14 @@ interface SharePagePorts extends ConsolePorts {
 }
 
 const PATH = '/s/:token';
-/** Links are secrets: nobody is to keep, index or pass them on. */
+/** Links are secrets: caches, search engines and other sites must not learn them. */
 const PRIVATE_HEADERS = {
   'Cache-Control': 'no-store',
   'Referrer-Policy': 'no-referrer',
   'X-Robots-Tag': 'noindex',
 };
 
-/** GET /s/{token}: the page of a share, without a login. 404 where there is no such link, 410 once it has ended. */
+/** GET /s/{token}: the page of a share, without a login. 404 for an unknown token, 410 after the end of the share. */
 export function sharePageRoute(app: Express, ports: SharePagePorts): void {
   app.all(PATH, named(PATH), onlyMethods('GET', 'HEAD'), async (request, response) => {
     const refusal = await ports.count(request);

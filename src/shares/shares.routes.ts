@@ -113,7 +113,7 @@ async function end({ writes }: SharePorts, { caller, params }: Call): Promise<An
   return isFound ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
 }
 
-/** Links are secrets: nobody is to keep or index them. That no page passes them on is said in every answer. */
+/** Links are secrets: caches and search engines must not keep them. Every answer has a Referrer-Policy. */
 const PRIVATE_HEADERS = {
   'Cache-Control': 'no-store',
   'X-Robots-Tag': 'noindex',
@@ -260,7 +260,7 @@ const EXAMPLE_SHARE = shareView({
 const CREATE_SHARE: Operation = {
   id: 'createShare',
   tag: 'Shares',
-  summary: 'Share the place of vehicles with whoever has a link',
+  summary: 'Make a link that shows where vehicles are',
   description: `The link needs no login. It ends at \`expires_at\`, when it is deleted, when a shared vehicle enters \`until_area_id\` (the entry of the events), and while its account is inactive; then it is 410 on every pod. Of an account at most ${SHARE_LIMITS.perOwner} have not ended.`,
   body: {
     schema: ref('ShareInput'),

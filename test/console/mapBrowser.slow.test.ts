@@ -325,7 +325,13 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.getByLabel('Group').fill('');
     await waitFor(() => isShown(1));
 
+    // Beyond the margin of the followed view, another one is followed.
     const far = TRUCKS - 1;
+    const { longitude, latitude } = placed[far] as (typeof placed)[number];
+    await page.evaluate(`${MAP}.jumpTo({ center: [${longitude}, ${latitude}], zoom: 11 })`);
+    await waitFor(() => isShown(far));
+    await waitFor(async () => !(await isShown(1)));
+
     await page.getByLabel('Search').fill(`truck ${far}`);
     await page.keyboard.press('Enter');
     const card = page.getByLabel(`Chosen: Truck ${far}`);

@@ -7,7 +7,7 @@ const EVERY_MS = 5_000;
 const rounds = signal(0);
 let isCounting = false;
 
-/** How long ago something was; the exact time is shown where the pointer rests. */
+/** How long ago something was. The pointer over it shows the exact time. */
 export function Ago({ at }: { at: string }): VNode {
   rounds.value; // drawn again with each
   if (!isCounting) setInterval(() => rounds.value++, EVERY_MS);

@@ -50,7 +50,7 @@ async function start(): Promise<void> {
   await openMap();
 }
 
-/** Follows the vehicles; a browser opens a lost stream again by itself, but not one that was refused. */
+/** Follows the vehicles. A browser reopens a stream that was cut, but not one that was refused. */
 function follow(): void {
   const stream = new EventSource(`${PATH}/stream`);
   stream.addEventListener('open', () => become('live'));

@@ -29,7 +29,7 @@ export function dayQuery(date: string): string {
   return `from=${new Date(fromMs).toISOString()}&to=${new Date(toMs - 1).toISOString()}`;
 }
 
-/** The way of a vehicle on a day. Of a day with very many points, every so many of them. */
+/** The way of a vehicle on a day, thinned to `POINTS_MAX` points. */
 export async function readDay(imei: string, date: string, signal: AbortSignal): Promise<Day> {
   const reply = await callBytes(dayPath(imei, date, 'ndjson'), signal);
   if (!reply.ok)

@@ -76,7 +76,7 @@ function NewShare({ reload }: { reload: () => void }): VNode {
     ${url !== null && html`<${Secret} label="The link:" text=${url} />`}`;
 }
 
-/** What is no number is sent as it is, for the API to say so. */
+/** Text that is not a number is sent unchanged, so that the API refuses it in its own words. */
 function bodyOf(form: HTMLFormElement) {
   const fields = new FormData(form);
   const textOf = (name: string): string => String(fields.get(name) ?? '').trim();
