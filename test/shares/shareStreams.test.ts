@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Keyring } from '../../src/access/authorizer.ts';
+import type { LogFollower } from '../../src/changelog/appliedTransactions.memory.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import type { ShareState } from '../../src/shares/share.ts';
+import { SharedFleet } from '../../src/shares/sharedFleet.ts';
+import { ShareStreams } from '../../src/shares/shareStreams.ts';
+import { fieldsOf } from '../support/devices.ts';
+import { FakeReader } from '../support/feeds/memoryStreams.ts';
+import { manualClock } from '../support/manualClock.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { newTurns } from '../support/workTurns.ts';
+
+const WORLD = 7;
+const OF_SHARE = 1_000;
+const OF_ACCOUNT = 2_000;
+
+function shareOf(id: number, accountId: number): ShareState {
+  const fingerprint = String(id).padStart(64, '0');
+  const asked = { name: null, deviceIds: [1], delayMs: 0, hide: [], show: new Set(['name'] as const) };
+  const worldIds = [WORLD];
+  return { id, accountId, worldIds, fingerprint, ...asked, expiresAtMs: Infinity, hasEnded: false };
+}
+
+/** The streams of some shares of one vehicle, without Postgres. */
+function openStreams(t: TestContext, all: readonly ShareState[]) {
+  const fleet = new Fleet();
+  fleet.putDevice(fieldsOf({ id: 1, worldId: WORLD, name: 'Van' }), 5);
+  const shares = new Keyring<ShareState>();
+  for (const share of all) shares.put(share.fingerprint, share, shares.epoch);
+  const clock = manualClock(Date.now());
+  const unused = () => assert.fail('everything is in memory');
+  const follower = { applied: { writesLagMs: () => 0 } } as unknown as LogFollower;
+  const shared = new SharedFleet({ fleet, shares, service: null as never, reads: unused, follower, clock });
+  const streams = new ShareStreams({ shares, clock, turns: newTurns(), shared, log: { warn: unused } });
+  t.after(() => streams.close());
+  const move = (lat: number): void => {
+    const place = { lat, lng: 12, altitudeM: 0, speedKmh: 30, odometerKm: null };
+    fleet.move(1, { ...place, recordedAtMs: clock(), movedAtMs: clock() });
+    clock.set(clock() + 1_000);
+  };
+  const join = (share: ShareState) => {
+    const body = streams.open(share);
+    if (body === null) return null;
+    const reader = new FakeReader();
+    const { close } = body.attach(reader);
+    t.after(close);
+    return reader;
+  };
+  return { move, join };
+}
+
+const told = ({ text }: FakeReader, lat: number): number => text.split(`"latitude":${lat},`).length - 1;
+
+describe('streams of shares', () => {
+  test('a thousand readers of a share are each told of a change once; there is no room for another', async (t) => {
+    const share = shareOf(1, 1);
+    const { move, join } = openStreams(t, [share]);
+    const readers = Array.from({ length: OF_SHARE }, () => join(share) ?? assert.fail('there is room'));
+    assert.equal(join(share), null);
+    move(41.5);
+    await waitFor(() => readers.every((reader) => told(reader, 41.5) === 1));
+    move(41.6);
+    await waitFor(() => readers.every((reader) => told(reader, 41.6) === 1));
+    assert.ok(readers.every((reader) => told(reader, 41.5) === 1));
+  });
+
+  test('an account has room for two thousand, and leaves another account its own', (t) => {
+    const [one, two, three, foreign] = [shareOf(1, 1), shareOf(2, 1), shareOf(3, 1), shareOf(4, 2)];
+    const { join } = openStreams(t, [one, two, three, foreign]);
+    for (let n = 0; n < OF_ACCOUNT; n++) assert.ok(join(n % 2 === 0 ? one : two));
+    assert.equal(join(three), null);
+    assert.ok(join(foreign));
+  });
+
+  test('a reader that takes nothing is cut off, and one beside it is not', async (t) => {
+    const share = shareOf(1, 1);
+    const { move, join } = openStreams(t, [share]);
+    const [slow, quick] = [join(share) as FakeReader, join(share) as FakeReader];
+    await waitFor(() => slow.text !== '' && quick.text !== '');
+    slow.pendingBytes = 65 * 1_024;
+    move(41.7);
+    await waitFor(() => told(quick, 41.7) === 1 && slow.isEnded);
+    assert.equal(told(slow, 41.7), 0);
+    assert.equal(quick.isEnded, false);
+  });
+});
