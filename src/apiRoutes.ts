@@ -229,6 +229,7 @@ export function createReaders(pod: Pod): Readers {
     shares,
     service: connections.service,
     reads: connections.reads.of,
+    turns,
     follower,
     clock,
   };

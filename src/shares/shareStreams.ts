@@ -1,7 +1,7 @@
 import type { LiveBody, StreamSink } from '../http/answer.ts';
 import { liveChunk } from '../http/liveBody.ts';
 import { formatIso } from '../lib/time.ts';
-import { Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
+import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { ShareState } from './share.ts';
 import type { SharedFleet, SharedFleetPorts } from './sharedFleet.ts';
 
@@ -13,9 +13,7 @@ const HEARTBEAT_MS = 10_000;
 /** A reader that has not taken so much is cut off: it may connect again. */
 const PENDING_MAX_BYTES = 64 * 1024;
 
-interface ShareStreamPorts extends Pick<SharedFleetPorts, 'shares' | 'clock'> {
-  /** By account. */
-  readonly turns: WorkTurns<string | number>;
+interface ShareStreamPorts extends Pick<SharedFleetPorts, 'shares' | 'clock' | 'turns'> {
   readonly shared: SharedFleet;
   readonly log: { warn(fields: object, message: string): void };
 }
@@ -111,9 +109,12 @@ export class ShareStreams {
         return;
       }
       watched.share = share;
-      const devices = await this.#ports.shared.devices(share);
-      const texts = devices.map((device) => [device.id, JSON.stringify(device)] as const);
-      await this.#ports.turns.run(share.accountId, this.#sendSteps(watched, texts));
+      const { turns, shared } = this.#ports;
+      const devices = await shared.devices(share);
+      const texts = await turns.once(share.accountId, () =>
+        devices.map((device) => [device.id, JSON.stringify(device)] as const),
+      );
+      await turns.run(share.accountId, this.#sendSteps(watched, texts));
     } catch (error) {
       this.#ports.log.warn({ err: error }, 'a share cannot be looked at; trying again');
     } finally {

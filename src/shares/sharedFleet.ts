@@ -6,6 +6,7 @@ import type { Device } from '../devices/device.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { selectHistory } from '../history/newestPoints.sql.ts';
 import { type Clock, DAY_MS, DeadlineExceeded, formatIso, MINUTE_MS, withDeadline } from '../lib/time.ts';
+import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { isHidden, isOver, type ShareState } from './share.ts';
 import { selectShareState } from './shares.sql.ts';
@@ -27,6 +28,8 @@ export interface SharedFleetPorts {
   readonly shares: Keyring<ShareState>;
   readonly service: Sql;
   readonly reads: (accountId: number) => Sql;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
   readonly follower: LogFollower;
   readonly clock: Clock;
 }
@@ -110,18 +113,21 @@ export class SharedFleet {
   }
 
   async #devicesNow(share: ShareState, nowMs: number): Promise<SharedDevice[]> {
-    const shown = this.#ports.fleet.living.shown(share.worldIds, share.deviceIds);
-    const byId = new Map(
-      shown.map(({ id, device, headingDeg }) => [id, { device: device.taken(), headingDeg }]),
-    );
+    const { fleet, turns } = this.#ports;
+    const { accountId, worldIds, deviceIds, delayMs } = share;
     const found: SharedDevice[] = [];
-    for (const [n, id] of share.deviceIds.entries()) {
-      const known = byId.get(id);
-      if (known === undefined) continue;
+    for (const [n, id] of deviceIds.entries()) {
+      // A vehicle with a long way and many hidden places takes a tenth of a millisecond; an account may share thousands.
+      const known = await turns.once(accountId, () => {
+        const [shown] = fleet.living.shown(worldIds, [id]);
+        return shown === undefined ? null : { device: shown.device.taken(), headingDeg: shown.headingDeg };
+      });
+      if (known === null) continue;
       const { device, headingDeg } = known;
       const points = await this.#points(share, device.imei, nowMs);
-      const point = share.delayMs > 0 ? (points.at(-1) ?? null) : latestOf(device, headingDeg);
-      found.push(sharedDevice(share, n + 1, device, point, points, nowMs));
+      const point = delayMs > 0 ? (points.at(-1) ?? null) : latestOf(device, headingDeg);
+      const make = () => sharedDevice(share, n + 1, device, point, points, nowMs);
+      found.push(await turns.once(accountId, make));
     }
     return found;
   }

@@ -30,10 +30,19 @@ function openStreams(t: TestContext, all: readonly ShareState[]) {
   const shares = new Keyring<ShareState>();
   for (const share of all) shares.put(share.fingerprint, share, shares.epoch);
   const clock = manualClock(Date.now());
+  const turns = newTurns();
   const unused = () => assert.fail('everything is in memory');
   const follower = { applied: { writesLagMs: () => 0 } } as unknown as LogFollower;
-  const shared = new SharedFleet({ fleet, shares, service: null as never, reads: unused, follower, clock });
-  const streams = new ShareStreams({ shares, clock, turns: newTurns(), shared, log: { warn: unused } });
+  const shared = new SharedFleet({
+    fleet,
+    shares,
+    service: null as never,
+    reads: unused,
+    turns,
+    follower,
+    clock,
+  });
+  const streams = new ShareStreams({ shares, clock, turns, shared, log: { warn: unused } });
   t.after(() => streams.close());
   const move = (lat: number): void => {
     const place = { lat, lng: 12, altitudeM: 0, speedKmh: 30, odometerKm: null };
@@ -48,7 +57,7 @@ function openStreams(t: TestContext, all: readonly ShareState[]) {
     t.after(close);
     return reader;
   };
-  return { move, join };
+  return { move, join, turns };
 }
 
 const told = ({ text }: FakeReader, lat: number): number => text.split(`"latitude":${lat},`).length - 1;
@@ -75,6 +84,17 @@ describe('streams of shares', () => {
     for (let n = 0; n < OF_ACCOUNT; n++) assert.ok(join(n % 2 === 0 ? one : two));
     assert.equal(join(three), null);
     assert.ok(join(foreign));
+  });
+
+  test('the shares of one account are read in turns with the work of another', async (t) => {
+    const all = Array.from({ length: OF_SHARE }, (_, n) => shareOf(n + 1, 1));
+    const { join, turns } = openStreams(t, all);
+    const readers = all.map((share) => join(share) ?? assert.fail('there is room'));
+    const tellings = () => readers.filter(({ text }) => text !== '').length;
+    await new Promise((resolve) => setImmediate(resolve)); // all of them are waiting for a turn
+    const toldBefore = await turns.once(2, tellings);
+    assert.ok(toldBefore < OF_SHARE / 2, `${toldBefore} of ${OF_SHARE} came first`);
+    await waitFor(() => tellings() === OF_SHARE);
   });
 
   test('a reader that takes nothing is cut off, and one beside it is not', async (t) => {
