@@ -31,6 +31,13 @@ function openStreams(t: TestContext, all: readonly ShareState[]) {
   for (const share of all) shares.put(share.fingerprint, share, shares.epoch);
   const clock = manualClock(Date.now());
   const turns = newTurns();
+  const work = { steps: 0 };
+  const once = turns.once.bind(turns);
+  turns.once = (key, step) =>
+    once(key, () => {
+      work.steps++;
+      return step();
+    });
   const unused = () => assert.fail('everything is in memory');
   const follower = { applied: { writesLagMs: () => 0 } } as unknown as LogFollower;
   const shared = new SharedFleet({
@@ -57,7 +64,7 @@ function openStreams(t: TestContext, all: readonly ShareState[]) {
     t.after(close);
     return reader;
   };
-  return { move, join, turns };
+  return { move, join, work, once };
 }
 
 const told = ({ text }: FakeReader, lat: number): number => text.split(`"latitude":${lat},`).length - 1;
@@ -88,12 +95,12 @@ describe('streams of shares', () => {
 
   test('the shares of one account are read in turns with the work of another', async (t) => {
     const all = Array.from({ length: OF_SHARE }, (_, n) => shareOf(n + 1, 1));
-    const { join, turns } = openStreams(t, all);
+    const { join, work, once } = openStreams(t, all);
     const readers = all.map((share) => join(share) ?? assert.fail('there is room'));
+    await new Promise((resolve) => setImmediate(resolve)); // all of them have asked for a turn
+    const stepsBefore = await once(2, () => work.steps);
+    assert.ok(stepsBefore < OF_SHARE / 2, `${stepsBefore} steps of ${OF_SHARE} shares came first`);
     const tellings = () => readers.filter(({ text }) => text !== '').length;
-    await new Promise((resolve) => setImmediate(resolve)); // all of them are waiting for a turn
-    const toldBefore = await turns.once(2, tellings);
-    assert.ok(toldBefore < OF_SHARE / 2, `${toldBefore} of ${OF_SHARE} came first`);
     await waitFor(() => tellings() === OF_SHARE);
   });
 
