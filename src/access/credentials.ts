@@ -73,8 +73,8 @@ const BEARER_MAX_CHARS = 256;
 const TOKEN = /^[Bb][Ee][Aa][Rr][Ee][Rr] +(fs_[A-Za-z0-9_-]{43})$/;
 
 /**
- * What a caller sees: the worlds it looks into, its account's first, then its organization's, if any. Whoever reads devices
- * is given these, so that what limits a caller comes along with its worlds.
+ * The worlds that a caller sees: its account's first, then its organization's, if any. Code that reads devices takes these
+ * instead of plain ids, so that it cannot lose the limit of the caller.
  */
 export interface Worlds extends ReadonlyArray<number> {
   /** Set where it sees only devices of some groups, as if there were no others. */

@@ -385,7 +385,7 @@ function seeAll({ groups }: Worlds): void {
   invariant(groups === undefined, 'a caller is limited to groups');
 }
 
-/** Devices in an area that are looked at before other work has its turn. */
+/** Devices of an area in one step. */
 const OCCUPANTS_PER_STEP = 500;
-/** Rows that are looked at before other work has its turn: a fraction of a millisecond. */
+/** Rows in one step, which takes a fraction of a millisecond. */
 const ROWS_PER_STEP = 8_192;

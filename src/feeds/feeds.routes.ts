@@ -68,7 +68,7 @@ const GATHER: Parameter = {
   name: 'gather',
   in: 'query',
   required: false,
-  description: `How many whole seconds after the call the answer comes at the earliest, whatever there is to tell: what comes meanwhile is in it. Both times count from the call, so \`wait=25&gather=5\` answers after 5 to 25 seconds. It is read like \`wait\`, and a call that gathers counts as one that waits. Errors come at once.`,
+  description: `The least number of whole seconds between the call and its answer, which has what happens until then. Both times count from the call, so \`wait=25&gather=5\` answers after 5 to 25 seconds. It is read like \`wait\`, and a call that gathers counts as one that waits. Errors come at once.`,
   schema: { type: 'integer', minimum: 0, maximum: WAIT_MAX_SECONDS, default: 0 },
 };
 

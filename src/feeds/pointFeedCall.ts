@@ -14,7 +14,7 @@ import type { Cursors, PointsPlace, PointsRead, PointsSeen } from './cursors.ts'
 import { type FoundPoints, selectLatePoints, selectNewestRows, selectServer } from './pointFeed.sql.ts';
 import { PointWalk } from './pointWalk.ts';
 
-/** What one call gives at most, and the devices that it looks at; the next call goes on there. */
+/** The most points of one call, and the most devices that it reads. The next call continues there. */
 export const FEED_POINTS_MAX = 50_000;
 const FEED_DEVICES_MAX = 50_000;
 /** Rows that it reads: of each device at least one that was seen, and late ones among those in time. */
@@ -42,7 +42,7 @@ export interface BegunRead {
   readonly seen: PointsSeen;
   readonly upTo: PointsSeen;
   readonly place: PointsPlace;
-  /** The read goes on with what an earlier call has left, so there may be more behind it. */
+  /** The read continues an earlier call, so more may follow it. */
   readonly isResumed: boolean;
   /** There is nothing to read. */
   readonly isEmpty: boolean;
@@ -134,7 +134,7 @@ export class FeedCall {
     return cursor;
   }
 
-  /** The next devices by IMEI, or the one within which the read goes on. */
+  /** The next devices by IMEI, or the one that an earlier call has read in part. */
   #candidates(): readonly Candidate[] | 'end' {
     const { fleet } = this.#ports;
     const { worldIds } = this.#reader;

@@ -6,9 +6,9 @@ import type { Steps } from '../lib/workTurns.ts';
 import type { DevicesRead, FilteredRead } from './cursors.ts';
 import { type DevicesPage, type FleetView, isCurrent, readDevices } from './readDevices.ts';
 
-/** Devices that are looked at in one step: less than a millisecond. */
+/** Devices in one step, which takes less than a millisecond. */
 const DEVICES_PER_STEP = 500;
-/** Devices that are looked at for one page; it may have fewer that pass. */
+/** Devices that are read for one page. Those that pass the filter may be fewer. */
 const LOOKED_AT_MAX = 50_000;
 /** Devices of a page that are told of because time has passed: they are put in order at once. */
 const AGED_MAX = 1_000;
@@ -129,7 +129,7 @@ function mayHavePassed({ device, editedXid }: Changed, { seen }: DevicesRead, fi
   return device === null || !seen.sees(editedXid) || passesGroups(filter, device.groups);
 }
 
-/** Where the next page goes on: behind this item. */
+/** The next page begins after this item. */
 function behind(item: Changed, { begun }: DevicesPage, isList: boolean): DevicesRead {
   if (isList) return { ...begun, listedTo: imeiOf(item) };
   const upTo = begun.open?.upTo ?? begun.seen;

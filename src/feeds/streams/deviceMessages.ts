@@ -81,7 +81,7 @@ export class DeviceMessages {
     return this.#messages[n];
   }
 
-  /** That the reader is no longer shown the item. */
+  /** The message that an item has left the view. */
   left(n: number): LiveChunk {
     const { device } = this.#item(n);
     this.#lefts[n] ??= liveChunk(message('device', this.#sent.id, leftDeviceJson(device?.imei ?? '')));

@@ -26,7 +26,7 @@ const DEVICES_PER_WRITE = 250;
 const EVENTS_PER_WRITE = 250;
 /** Some five hundred microseconds of work. */
 const EVENTS_PER_STEP = 16;
-/** Devices that a view begins with, beyond which all devices are looked at page by page: of these no list is kept. */
+/** The longest list of devices that a view begins with. A longer one is not kept: pages of all devices are read instead. */
 const LISTED_IDS_MAX = 50_000;
 
 /** A piece of the stream, with the cursor behind it. */
