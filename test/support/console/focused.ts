@@ -3,7 +3,14 @@ import { waitFor } from '../waitFor.ts';
 
 /** Waits until what has the focus is called so, or begins with it. */
 export function focused(page: Page, name: string): Promise<void> {
-  return waitFor(async () => (await focusedName(page)).startsWith(name));
+  let last = '';
+  return waitFor(
+    async () => {
+      last = await focusedName(page);
+      return last.startsWith(name);
+    },
+    () => `the focus is on "${last}" and not on "${name}"`,
+  );
 }
 
 /** The label or text of what has the focus. */
