@@ -1,27 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Latencies } from '../../bench/measure/latencies.ts';
 import { measureLoad } from '../../bench/measure/measureLoad.ts';
-
-async function serve(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+import { serve } from '../support/http/serve.ts';
 
 const load = (url: string) => measureLoad({ url, connections: 4, amount: 100 });
 
 describe('a load', () => {
   test('counts the answers and their times', async (t) => {
-    const result = await load(await serve(t, (_request, response) => response.end('ok')));
+    const { url } = await serve(t, (_request, response) => response.end('ok'));
+    const result = await load(url);
     assert.equal(result.completed, 100);
     assert.ok(result.seconds > 0 && result.busy > 0);
     assert.ok(new Latencies(result.latencies).percentile(1) > 0);
@@ -29,7 +20,7 @@ describe('a load', () => {
 
   test('fails on a single answer that is not 2xx', async (t) => {
     let seen = 0;
-    const url = await serve(t, (_request, response) => {
+    const { url } = await serve(t, (_request, response) => {
       response.statusCode = ++seen === 50 ? 429 : 200;
       response.end('ok');
     });
@@ -38,7 +29,7 @@ describe('a load', () => {
 
   test('fails when a connection is closed without an answer', async (t) => {
     let seen = 0;
-    const url = await serve(t, (request, response) => {
+    const { url } = await serve(t, (request, response) => {
       if (++seen % 10 === 0) request.socket.end();
       else response.end('ok');
     });

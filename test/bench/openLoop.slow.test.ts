@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import type { RequestListener } from 'node:http';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Latencies } from '../../bench/measure/latencies.ts';
 import { startOpenLoop } from '../../bench/measure/openLoop.ts';
-
-async function serve(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+import { serve } from '../support/http/serve.ts';
 
 const answer: RequestListener = (_request, response) => response.setHeader('Content-Length', 2).end('ok');
 const load = { headers: { 'X-API-Key': 'own' }, paths: ['/a', '/b'], perSecond: 500 };
@@ -29,7 +18,7 @@ describe('a load at a given rate', () => {
     };
     let seen = 0;
     // Every answer waits until the pause is over: no connection is free for the calls that are due meanwhile.
-    const url = await serve(t, (request, response) => {
+    const { url } = await serve(t, (request, response) => {
       if (++seen === 1) setTimeout(release, pauseMs);
       if (seen <= 64) held.push(() => answer(request, response));
       else answer(request, response);
@@ -46,7 +35,7 @@ describe('a load at a given rate', () => {
 
   test('makes the calls in turn, with the keys in turn, and at the end waits for what is under way', async (t) => {
     const seen: string[] = [];
-    const url = await serve(t, async (request, response) => {
+    const { url } = await serve(t, async (request, response) => {
       seen.push(`${request.url} ${request.headers['x-api-key']}`);
       await sleep(30);
       answer(request, response);
@@ -59,7 +48,7 @@ describe('a load at a given rate', () => {
   });
 
   test('reads an answer that comes in pieces', async (t) => {
-    const url = await serve(t, async (_request, response) => {
+    const { url } = await serve(t, async (_request, response) => {
       response.setHeader('Content-Length', 200_000).write('x'.repeat(100_000));
       await sleep(5);
       response.end('y'.repeat(100_000));
@@ -71,7 +60,7 @@ describe('a load at a given rate', () => {
 
   test('fails on a single answer that is not 200', async (t) => {
     let seen = 0;
-    const url = await serve(t, (request, response) => {
+    const { url } = await serve(t, (request, response) => {
       if (++seen === 5) response.statusCode = 429;
       answer(request, response);
     });
@@ -82,7 +71,7 @@ describe('a load at a given rate', () => {
 
   test('fails when a connection is closed without an answer', async (t) => {
     let seen = 0;
-    const url = await serve(t, (request) => {
+    const { url } = await serve(t, (request) => {
       seen++;
       request.socket.end();
     });

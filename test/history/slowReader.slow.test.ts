@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { test } from 'node:test';
 import { sendStreamed } from '../../src/http/exchange.ts';
+import { serve } from '../support/http/serve.ts';
 
 test('a reader that stops reading is sent no more than buffers hold, and is cut off after a time', async () => {
   const piece = Buffer.alloc(64 * 1024, 'x');
@@ -20,9 +19,11 @@ test('a reader that stops reading is sent no more than buffers hold, and is cut 
     },
     close: () => closed.resolve(),
   };
-  const server = createServer((_request, response) => void sendStreamed(response, body, () => undefined));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const { port, close } = await serve(
+    undefined,
+    (_request, response) => void sendStreamed(response, body, () => undefined),
+  );
+  const socket = connect(port, '127.0.0.1');
   try {
     socket.pause();
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -30,7 +31,6 @@ test('a reader that stops reading is sent no more than buffers hold, and is cut 
     assert.ok(pieces > 1 && pieces < 1_000, `${pieces} pieces`);
   } finally {
     socket.destroy();
-    server.close();
-    await once(server, 'close');
+    await close();
   }
 });

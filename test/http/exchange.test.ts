@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { AnswerWriter, StandingHeaders } from '../../src/http/exchange.ts';
 import { bareExchange } from '../support/http/http.ts';
+import { serve } from '../support/http/serve.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
@@ -14,7 +15,7 @@ const writer = new AnswerWriter({ observe: () => undefined, fail: () => ({ statu
 const opened = async (t: TestContext, body: Buffer) => {
   const turns: (() => void)[] = [];
   let done = 0;
-  const server = createServer((request: IncomingMessage, response) => {
+  const { port } = await serve(t, (request: IncomingMessage, response) => {
     const isDone = { value: false };
     const handover = {
       inTurn: (write: () => void) => void turns.push(write),
@@ -33,14 +34,8 @@ const opened = async (t: TestContext, body: Buffer) => {
     } as const;
     writer.put(exchange, { status: 200, body, handover });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   const open = (requests: string): Socket => {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(requests);
     return socket;
@@ -85,15 +80,13 @@ test(`an answer to somebody who has left is done before its turn, which does no 
 
 /** What a server sends to each of some requests on one connection. */
 async function sentBy(write: (response: ServerResponse) => void, requests: string): Promise<string> {
-  const server = createServer((_request, response) => {
+  const { url, close } = await serve(undefined, (_request, response) => {
     response.sendDate = false;
     write(response);
     response.end('{"a":1}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const sent = await bareExchange(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, [requests]);
-  server.close();
+  const sent = await bareExchange(url, [requests]);
+  await close();
   return sent;
 }
 

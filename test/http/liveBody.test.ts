@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, get, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { get, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { StreamSink } from '../../src/http/answer.ts';
 import { joinedChunk, liveChunk, sendLive } from '../../src/http/liveBody.ts';
+import { serve } from '../support/http/serve.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** A server whose answers are live, and the sinks of those that were asked for. */
@@ -12,7 +13,7 @@ async function opened(t: TestContext) {
   const sinks: StreamSink[] = [];
   const waiting: ServerResponse[] = [];
   let closed = 0;
-  const server = createServer((request, response) => {
+  const { port } = await serve(t, (request, response) => {
     if (request.url === '/before') {
       waiting.push(response);
       return;
@@ -23,13 +24,6 @@ async function opened(t: TestContext) {
     };
     sendLive(response, { attach });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
   /** Sends a request as it stands, and collects what comes. */
   const ask = (text: string) => {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import express, { type Request, type Response } from 'express';
 import { type BodyRoom, readBody } from '../../src/http/requestBody.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
+import { serve } from '../support/http/serve.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 const KB = 1024;
@@ -16,8 +17,8 @@ interface Options {
   readonly more?: BodyRoom['more'];
 }
 
-/** A server that reads one body of at most 512 KB, after `before`, and what became of it. 64 KB need no room. */
-async function serve(
+/** A connection to a server that reads one body of at most 512 KB, after `before`, and what became of it. 64 KB need no room. */
+async function open(
   t: TestContext,
   { before = async () => undefined, more = async () => undefined }: Options = {},
 ) {
@@ -30,10 +31,8 @@ async function serve(
     await readBody(request, room).then(outcome.resolve, outcome.reject);
     response.end();
   });
-  const server = app.listen(0, '127.0.0.1');
-  t.after(() => server.close());
-  await once(server, 'listening');
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const { port } = await serve(t, app);
+  const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
   t.after(() => socket.destroy());
   return { socket, outcome: outcome.promise };
@@ -56,7 +55,7 @@ function noisy(bytes: number): Buffer {
 describe('a body is read as it was sent', () => {
   for (const bytes of [0, 1, 64 * KB - 1, 64 * KB, 300 * KB + 17, MAX_BYTES]) {
     test(`in pieces of ${bytes} bytes`, async (t) => {
-      const { socket, outcome } = await serve(t);
+      const { socket, outcome } = await open(t);
       const body = patterned(bytes);
       socket.write(head(bytes));
       for (let at = 0, size = 1; at < bytes; at += size, size = (size * 7 + 13) % 100_000) {
@@ -67,7 +66,7 @@ describe('a body is read as it was sent', () => {
   }
 
   test('in chunks of a byte each, and kept in as few blocks as one piece', async (t) => {
-    const { socket, outcome } = await serve(t);
+    const { socket, outcome } = await open(t);
     const body = patterned(70_000);
     const chunks = [...body].flatMap((byte) => [Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]);
     socket.write(`${CHUNKED}\r\n`);
@@ -78,7 +77,7 @@ describe('a body is read as it was sent', () => {
   });
 
   test('when there is none', async (t) => {
-    const { socket, outcome } = await serve(t);
+    const { socket, outcome } = await open(t);
     socket.write('POST / HTTP/1.1\r\nHost: x\r\n\r\n');
     assert.deepEqual(await outcome, []);
   });
@@ -94,7 +93,7 @@ describe('a body is read as it was sent', () => {
   for (const [encoding, compress] of Object.entries(encodings)) {
     test(`in ${encoding}`, async (t) => {
       for (const bytes of [0, 1, 64 * KB, 64 * KB + 1, MAX_BYTES]) {
-        const { socket, outcome } = await serve(t);
+        const { socket, outcome } = await open(t);
         const body = patterned(bytes);
         const sent = compress(body);
         socket.write(head(sent.length, `Content-Encoding: ${encoding}\r\n`));
@@ -125,7 +124,7 @@ describe('memory is asked for once, before the bytes that need it,', () => {
     test(title, async (t) => {
       const asked: number[] = [];
       const more = async (bytes: number) => void asked.push(bytes);
-      const { socket, outcome } = await serve(t, { more });
+      const { socket, outcome } = await open(t, { more });
       socket.write(head);
       socket.write(body);
       await outcome;
@@ -144,7 +143,7 @@ describe('memory is asked for once, before the bytes that need it,', () => {
     const before = async (request: Request) => {
       server = request.socket;
     };
-    const { socket, outcome } = await serve(t, { before, more });
+    const { socket, outcome } = await open(t, { before, more });
     const body = patterned(MAX_BYTES);
     socket.write(`${CHUNKED}\r\n80000\r\n`);
     socket.write(body);
@@ -158,7 +157,7 @@ describe('memory is asked for once, before the bytes that need it,', () => {
 
   for (const bytes of [500_000, null]) {
     test(`and a body of ${bytes ?? 'an unknown number of'} bytes is passed over when there is none`, async (t) => {
-      const { socket, outcome } = await serve(t, { more: () => Promise.reject(new Overloaded('no room')) });
+      const { socket, outcome } = await open(t, { more: () => Promise.reject(new Overloaded('no room')) });
       const answered = once(socket, 'data');
       socket.write(bytes === null ? `${CHUNKED}\r\n7A120\r\n` : head(bytes));
       socket.write(patterned(500_000));
@@ -177,7 +176,7 @@ function packed(title: string, body: Buffer, asked: number[]) {
 describe('a body that is not read to its end is refused', () => {
   for (const bytes of [1_000, MAX_BYTES]) {
     test(`because its client hangs up after half of ${bytes} bytes`, async (t) => {
-      const { socket, outcome } = await serve(t);
+      const { socket, outcome } = await open(t);
       socket.write(head(bytes));
       socket.write(patterned(bytes / 2), () => socket.destroy());
       await assert.rejects(outcome, { status: 400 });
@@ -185,7 +184,7 @@ describe('a body that is not read to its end is refused', () => {
   }
 
   test('because its client had hung up before it was asked for', async (t) => {
-    const { socket, outcome } = await serve(t, {
+    const { socket, outcome } = await open(t, {
       before: (request) => new Promise<void>((resolve) => request.once('close', () => resolve())),
     });
     socket.write(head(MAX_BYTES), () => socket.destroy());
@@ -200,7 +199,7 @@ describe('a body that is not read to its end is refused', () => {
     ['once it is unpacked', head(bomb.length, 'Content-Encoding: br\r\n'), bomb],
   ] as const) {
     test(`because it is longer than allowed ${where}`, async (t) => {
-      const { socket, outcome } = await serve(t);
+      const { socket, outcome } = await open(t);
       socket.write(head_);
       socket.write(body);
       await assert.rejects(outcome, { status: 413 });
@@ -214,7 +213,7 @@ describe('a body that is not read to its end is refused', () => {
     ['it has two encodings', 'gzip, gzip', gzipSync(gzipSync(patterned(1_000))), 415],
   ] as const) {
     test(`because ${title}`, async (t) => {
-      const { socket, outcome } = await serve(t);
+      const { socket, outcome } = await open(t);
       socket.write(head(sent.length, `Content-Encoding: ${encoding}\r\n`));
       socket.write(sent);
       await assert.rejects(outcome, { status });

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { BodyBudget, type BodyOwner, type BodyPorts, withBody } from '../../src/http/requestBody.ts';
 import type { Route } from '../../src/http/route.ts';
+import { serve } from '../support/http/serve.ts';
 import { newTurns } from '../support/workTurns.ts';
 
 /** Sends a body of so many bytes to a route of account 7; returns whose turns were taken, and what was held meanwhile. */
@@ -21,20 +19,16 @@ async function sendBody(t: TestContext, bytes: number, options: Partial<Route> =
   let heldBytes = 0;
   const ports = { bodies, turns: counted as BodyPorts['turns'] };
   const route = { maxBodyBytes: 1024 * 1024, ...options } as Route;
-  const server = createServer(async (request, response) => {
+  const { url } = await serve(t, async (request, response) => {
     const answer = await withBody(ports, request, 7, route, (body) => {
       heldBytes = bodies.heldBytes;
       return { status: body?.json?.ok === true ? 200 : 202, body: null };
     });
     response.writeHead(answer.status).end();
   });
-  server.listen(0, '127.0.0.1');
-  t.after(() => server.close().closeAllConnections());
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const body = `{"x":"${'x'.repeat(bytes - 8)}"}`;
   const headers = { 'Content-Type': 'application/json' };
-  const { status } = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body });
+  const { status } = await fetch(url, { method: 'POST', headers, body });
   return { status, owners, heldBytes, leftBytes: bodies.heldBytes };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, get, type IncomingMessage } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { get, type IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { areaView } from '../../../src/areas/area.ts';
@@ -15,6 +15,7 @@ import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { apiSide, keyOf, OTHER_WORLD } from '../../support/http/apiSide.ts';
 import { bareExchange, bareRequest } from '../../support/http/http.ts';
+import { serve } from '../../support/http/serve.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';
 import { runs } from '../../support/torture.ts';
 
@@ -176,14 +177,12 @@ describe('a long body', () => {
       };
       let sent: Promise<void> | undefined;
       let held = () => 0;
-      const server = createServer((_request, response) => {
+      const { port, close } = await serve(undefined, (_request, response) => {
         held = () => response.writableLength;
         sent = sendStreamed(response, body, () =>
           response.setHeader('Content-Length', PIECES * piece.length),
         );
-      }).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
+      });
       const [response] = await once(get({ port, host: '127.0.0.1', agent: false }), 'response');
       // The kernel takes a few of them before it takes no more.
       for (let before = -1, quiet = 0; quiet < 200; quiet = made === before ? quiet + 1 : 0) {
@@ -196,7 +195,7 @@ describe('a long body', () => {
       else response.destroy();
       await sent;
       assert.deepEqual([closed, made === PIECES], [true, readsOn]);
-      server.close();
+      await close();
     }
   });
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { simulatedImei } from '../../../src/cli/simulate/simulatedFleet.ts';
+import { serve } from '../../support/http/serve.ts';
 import { type FleetOptions, type FleetRun, fleetDatabase } from '../runFleet.ts';
 
 const TOKEN = 'token-of-the-test';
@@ -41,13 +40,8 @@ async function startListener(
   });
   const listener: Listener = { port: 0, batches, connections: 0 };
   server.on('connection', () => listener.connections++);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return Object.assign(listener, { port: (server.address() as AddressInfo).port });
+  const { port } = await serve(t, server);
+  return Object.assign(listener, { port });
 }
 
 /** How many different points a listener has taken. */

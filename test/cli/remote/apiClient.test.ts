@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { ApiClient, ApiFailure } from '../../../src/cli/remote/apiClient.ts';
+import { serve } from '../../support/http/serve.ts';
 
 interface Scripted {
   readonly status: number;
@@ -23,7 +23,7 @@ const LIMITED = refusal(429, 'TOO_MANY_REQUESTS', '120 calls a minute');
 /** A client of a server that answers one call after the other like this. */
 async function clientOf(t: TestContext, answers: readonly Scripted[], interrupted?: AbortSignal) {
   const requests: IncomingMessage[] = [];
-  const server = createServer((request, response) => {
+  const { url } = await serve(t, (request, response) => {
     const answer = answers[requests.push(request) - 1] ?? OK;
     if (answer.isCut) {
       request.socket.destroy();
@@ -32,13 +32,10 @@ async function clientOf(t: TestContext, answers: readonly Scripted[], interrupte
     const { status, body, headers = {} } = answer;
     response.writeHead(status, { Connection: 'close', ...headers });
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close());
-  const { port } = server.address() as { port: number };
+  });
   const said: string[] = [];
   const client = new ApiClient({
-    url: `http://127.0.0.1:${port}/fleet/`,
+    url: `${url}/fleet/`,
     key: 'fk_test',
     say: (line) => void said.push(line),
     interrupted: interrupted ?? new AbortController().signal,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { serve } from '../../support/http/serve.ts';
 import { type Pod, startPod } from '../../support/pod.ts';
 import { started } from '../../support/started.ts';
 import { runs } from '../../support/torture.ts';
@@ -161,30 +162,28 @@ describe('area:sync --url', () => {
   /** In front of the pod, until a call begins like this: it is passed on, and nothing is answered from then on. */
   async function dyingProxy(last: string) {
     let isDead = false;
-    const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      if (isDead) {
-        request.socket.destroy();
-        return;
-      }
-      isDead = `${request.method} ${request.url}`.startsWith(last);
-      const { 'x-api-key': sent } = request.headers;
-      const reply = await fetch(`${pod.api}${request.url}`, {
-        method: request.method ?? 'GET',
-        headers: { 'X-API-Key': String(sent), 'Content-Type': 'application/json' },
-        ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
-      });
-      const text = await reply.text();
-      if (isDead) request.socket.destroy();
-      else response.writeHead(reply.status, { Connection: 'close' }).end(text);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
-    return {
-      url: `http://127.0.0.1:${port}`,
-      [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
-    };
+    const { url, close } = await serve(
+      undefined,
+      async (request: IncomingMessage, response: ServerResponse) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of request) chunks.push(chunk as Buffer);
+        if (isDead) {
+          request.socket.destroy();
+          return;
+        }
+        isDead = `${request.method} ${request.url}`.startsWith(last);
+        const { 'x-api-key': sent } = request.headers;
+        const reply = await fetch(`${pod.api}${request.url}`, {
+          method: request.method ?? 'GET',
+          headers: { 'X-API-Key': String(sent), 'Content-Type': 'application/json' },
+          ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+        });
+        const text = await reply.text();
+        if (isDead) request.socket.destroy();
+        else response.writeHead(reply.status, { Connection: 'close' }).end(text);
+      },
+    );
+    return { url, [Symbol.asyncDispose]: close };
   }
 
   test('says what is wrong with the key and the address', async () => {

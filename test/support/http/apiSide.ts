@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { AccessDecision, Authorizer } from '../../../src/access/authorizer.ts';
 import { fingerprint, type ShownKey } from '../../../src/access/credentials.ts';
 import { CidrSet, type ClientAddress, type Network, parseNetwork } from '../../../src/access/ipAddress.ts';
@@ -21,6 +19,7 @@ import { AtOnce, WorkTurns } from '../../../src/lib/workTurns.ts';
 import { areaInMemory } from '../ingest/polygons.ts';
 import { started } from '../started.ts';
 import { newBodyPorts } from '../workTurns.ts';
+import { serve } from './serve.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const WORLD = 1;
@@ -215,10 +214,9 @@ export async function serveSide(
       observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),
     }),
   );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { url } = await serve(undefined, server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     server,
     observed,
     logged,

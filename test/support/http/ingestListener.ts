@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../../src/access/ipAddress.ts';
 import { SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
@@ -14,6 +12,7 @@ import {
 } from '../../../src/ingest/positions.routes.ts';
 import { FairSemaphore } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { serve } from './serve.ts';
 
 export const TOKENS = ['token-for-all-tests', 'another-token-for-tests'] as const;
 
@@ -75,13 +74,7 @@ export async function ingestListener(
       log: { error: () => void logged.push('error'), warn: () => void logged.push('warn') },
     }),
   );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { port } = await serve(t, server);
 
   /** A request that is open: its body is still to be written. */
   const open = ({

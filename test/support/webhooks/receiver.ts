@@ -1,11 +1,11 @@
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { type SelfSignedCertificate, selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
 import { DAY_MS } from '../../../src/lib/time.ts';
+import { serve } from '../http/serve.ts';
 import { checkDelivery } from './describedDelivery.ts';
 
 const DRIP_EVERY_MS = 50;
@@ -123,15 +123,9 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
   };
   server.on('secureConnection', (socket) => connections.set(socket, ++connectionCount));
   server.on('tlsClientError', () => undefined); // senders cut on purpose
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const close = async (): Promise<void> => {
-    server.closeAllConnections();
-    if (server.listening) await new Promise((resolve) => server.close(resolve));
-  };
-  t?.after(close);
+  const { port, close } = await serve(t, server);
   return {
-    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `https://127.0.0.1:${port}`,
     received,
     overlaps,
     close,
