@@ -39,18 +39,24 @@ const CONSEQUENCES = ['subtestsFailed', 'cancelledByParent'];
 
 const print = (text: string): void => void process.stdout.write(text);
 
-/**
- * Prints a run: a sign per file while it runs, each failure in full when it comes, and the totals at the end. Returns
- * whether nothing has failed and every file has run, or with a pattern of names (`isPart`) those with such tests.
- */
+/** What a run came to. */
+export interface Outcome {
+  /** The files with a failed test. */
+  readonly failedFiles: readonly string[];
+  /** Whether every file has run, or with a pattern of names those with such tests, and no process failed for itself. */
+  readonly isComplete: boolean;
+}
+
+/** Prints a run: a sign per file while it runs, each failure in full when it comes, and the totals at the end. */
 export async function report(
   events: AsyncIterable<RunEvent>,
   files: readonly string[],
   isPart: boolean,
-): Promise<boolean> {
+): Promise<Outcome> {
   const sinceMs = performance.now();
   const seconds = new Map<string, number>();
-  const failed = new Set<string>();
+  const failedFiles = new Set<string>();
+  const failedProcesses = new Set<string>();
   const skipped = new Map<string, number>();
   const counts = { passed: 0, failed: 0, skipped: 0 };
   for await (const { type, data } of events) {
@@ -63,13 +69,14 @@ export async function report(
     const error = details?.error;
     if (file === name) {
       // The end of a process. It fails for itself when it was killed, or when an error reached no test.
-      if (error?.failureType === 'testCodeFailure') failed.add(`${path}: one of its processes failed`);
+      if (error?.failureType === 'testCodeFailure')
+        failedProcesses.add(`${path}: one of its processes failed`);
     } else if (skip !== undefined && skip !== false) {
       counts.skipped += 1;
       const text = skip === true ? path : `${path}: ${skip}`;
       skipped.set(text, (skipped.get(text) ?? 0) + 1);
     } else if (error !== undefined) {
-      failed.add(nesting === 0 ? name : path);
+      failedFiles.add(nesting === 0 ? name : path);
       if (!CONSEQUENCES.includes(error.failureType ?? '')) {
         counts.failed += 1;
         const text = stripVTControlCharacters(inspect(error.cause ?? error)).replaceAll(/^(?=.)/gm, '  ');
@@ -86,7 +93,7 @@ export async function report(
   const slowest = [...seconds].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
   if (slowest.length > 0)
     print(`slowest: ${slowest.map(([file, s]) => `${file} ${s.toFixed(0)} s`).join(', ')}\n`);
-  for (const text of failed) print(`FAILED ${text}\n`);
+  for (const text of [...failedFiles, ...failedProcesses]) print(`FAILED ${text}\n`);
   const unfinished = isPart ? [] : files.filter((file) => !seconds.has(file));
   for (const file of unfinished.slice(0, UNFINISHED)) print(`NOT FINISHED ${file}\n`);
   const tests = counts.passed + counts.failed + counts.skipped;
@@ -94,7 +101,10 @@ export async function report(
     `${seconds.size} of ${files.length} files, ${tests} tests: ${counts.passed} passed, ${counts.failed} failed, ` +
       `${counts.skipped} skipped, in ${((performance.now() - sinceMs) / 1_000).toFixed(0)} s\n`,
   );
-  return failed.size === 0 && unfinished.length === 0 && tests > 0;
+  return {
+    failedFiles: [...failedFiles],
+    isComplete: failedProcesses.size === 0 && unfinished.length === 0 && tests > 0,
+  };
 }
 
 function printCoverage(files: readonly FileCoverage[], totals: Coverage): void {
