@@ -12,7 +12,7 @@ import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
 import { MINUTE_MS } from '../../src/lib/time.ts';
 import { exists } from '../../src/postgres/embedded/dataFolder.ts';
 import { demoDir, startDemo } from '../support/demoProcess.ts';
-import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
+import { newContext, startBrowser, withoutBrowser } from '../support/http/browser.ts';
 import { askCurl } from '../support/http/demoCurls.ts';
 import { eventually, processesIn } from '../support/postgres/embedded.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -68,7 +68,7 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
   // The map itself has tests of its own.
   const browser = await startBrowser({ hasWebGl: PICTURES !== undefined });
   t.after(() => browser.close());
-  const page = await browser.newPage({ viewport: WIDE });
+  const page = await (await newContext(browser, { viewport: WIDE })).newPage();
   await page.goto(address);
   await page.getByLabel('E-mail').fill(email);
   await page.getByLabel('Password').fill(password);
@@ -77,7 +77,13 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
   await take(page, 'console-map.png');
   await page.locator('.row').first().click();
   await page.getByRole('button', { name: 'Today' }).click();
-  await page.locator('.course svg').waitFor();
+  const course = page.locator('.course svg');
+  const again = page.getByRole('button', { name: 'Try again' });
+  await waitFor(async () => {
+    // A busy machine may have refused to read the day.
+    if ((await again.count()) > 0) await again.first().click();
+    return course.isVisible();
+  }, 'the day is not drawn');
   await take(page, 'console-day.png');
   await page.setViewportSize({ width: 360, height: 720 });
   await page.emulateMedia({ colorScheme: 'dark' });
@@ -93,7 +99,7 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
   const shown = async () => (await rows.allTextContents()).join();
   await rows.first().waitFor();
   const before = await shown();
-  await waitFor(async () => (await shown()) !== before);
+  await waitFor(async () => (await shown()) !== before, 'no vehicle moves');
   await take(page, 'console-devices.png');
 
   await page.getByRole('link', { name: 'Events', exact: true }).click();
@@ -102,7 +108,10 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
     .first()
     .click();
   await page.locator('.time-line svg').waitFor();
-  assert.match((await page.locator('main').textContent()) ?? '', /entered|left/);
+  await page
+    .locator('main')
+    .filter({ hasText: /entered|left/ })
+    .waitFor();
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.locator('.why').scrollIntoViewIfNeeded();
   await take(page, 'console-why.png');

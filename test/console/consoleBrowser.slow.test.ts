@@ -9,9 +9,10 @@ import { violationsIn } from '../support/console/violations.ts';
 import { visitConsole } from '../support/console/visitor.ts';
 import { callApi, logIn, PASSWORD } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
-import { withoutBrowser } from '../support/http/browser.ts';
+import { newContext, withoutBrowser } from '../support/http/browser.ts';
 import { startPod } from '../support/pod.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { findFreePort } from '../support/ports.ts';
+import { waitFor, waitForEqual } from '../support/waitFor.ts';
 
 const FAR = { latitude: 40, longitude: 10 };
 const MINUTE_MS = 60_000;
@@ -35,6 +36,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.keyboard.press('Enter');
     await page.getByText('the e-mail address or the password is wrong').waitFor();
     // The browser itself reports the rejected call that was provoked.
+    await waitFor(() => complaints.length > 0, 'the browser does not report the rejected login');
     assert.match(complaints.splice(0).join(), /^[^,]*status of 403[^,]*$/);
     await enter(OWNER);
     const token = String(await page.evaluate("sessionStorage.getItem('fleet-session')"));
@@ -52,19 +54,24 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await enter(OWNER);
     await page.getByText('This browser cannot draw the map').waitFor();
     await page.getByText('2 vehicles').waitFor();
-    assert.deepEqual(
-      await page.locator('.row').evaluateAll((rows) => rows.map((row) => row.firstChild?.textContent)),
-      ['Bus 3', 'Van 12'],
-    );
+    const listed = () =>
+      page.locator('.row').evaluateAll((rows) => rows.map((row) => row.firstChild?.textContent));
+    await waitForEqual(listed, ['Bus 3', 'Van 12'], 'the list');
     await page.getByLabel('Search').fill('van');
     await page.getByRole('button', { name: 'Van 12' }).click();
     await page.getByLabel('Chosen: Van 12').waitFor();
     await show('Devices');
     await page.getByText('2 of 2 devices').waitFor();
-    await opened.send(BUS, FAR, Date.now() - 10 * MINUTE_MS + 11_000);
     const row = page.getByRole('row', { name: 'Bus 3' });
-    await row.getByText('moving').waitFor();
-    await page.clock.fastForward(13_000);
+    let latitude = 41;
+    // On a slow machine ten minutes may be over when a point is shown.
+    await waitFor(async () => {
+      latitude += 0.01;
+      await opened.send(BUS, { latitude, longitude: 10 }, Date.now() - 10 * MINUTE_MS + 21_000);
+      await row.getByText(latitude.toFixed(5)).waitFor();
+      return /moving/.test((await row.textContent()) ?? '');
+    }, 'Bus 3 is not moving');
+    await page.clock.fastForward(23_000);
     await row.getByText('offline').waitFor();
     await page.getByRole('row', { name: 'Van 12' }).getByText('moving').waitFor();
     assert.deepEqual(complaints, []);
@@ -108,12 +115,15 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await enter(OWNER);
     await show('Devices');
     const rows = page.locator('tbody tr');
-    await waitFor(async () => (await rows.count()) === 2);
+    await waitForEqual(() => rows.count(), 2, 'the number of rows');
     await opened.send(VAN, { latitude: 40.12345, longitude: 10 });
     await page.getByText('40.12345, 10.00000').waitFor();
     for (const text of ['van', 'ga731', VAN.slice(-4)]) {
       await page.getByLabel('Search').fill(text);
-      await waitFor(async () => /Van 12/.test((await rows.first().textContent()) ?? ''));
+      await waitFor(
+        async () => /Van 12/.test((await rows.first().textContent()) ?? ''),
+        `"${text}" does not find Van 12`,
+      );
     }
     await page.getByLabel('Search').fill('nobody');
     await page.getByText('No device fits').waitFor();
@@ -210,9 +220,11 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await shown.getByLabel('Day').fill(dateOf(noon.getTime()));
     await shown.getByText('40 km/h').first().waitFor(); // the highest
     await shown.getByText('1 trip').waitFor();
-    assert.match((await shown.locator('.sums').textContent()) ?? '', /Driven1\.7 km/);
-    await shown.getByLabel('Moment of the day').focus();
-    await page.keyboard.press('End');
+    await shown
+      .locator('.sums')
+      .filter({ hasText: /Driven\s*1\.7 km/ })
+      .waitFor();
+    await shown.getByLabel('Moment of the day').press('End');
     await shown.getByRole('status').filter({ hasText: ', 40 km/h' }).waitFor();
     await waitFor(() => new RegExp(`#map/${BUS}/\\d{4}-\\d\\d-\\d\\d$`).test(page.url()));
     const download = page.waitForEvent('download');
@@ -226,14 +238,15 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
   });
 
   test('continues when the pod is replaced, and misses nothing', async (t) => {
-    const own = await startPod(opened.url, { t, env: POD_ENV });
+    const env = { ...POD_ENV, PORT: String(await findFreePort()) };
+    const own = await startPod(opened.url, { t, env });
     const { page, logIn: enter, show } = await visitConsole(t, opened.browser, own.api);
     await enter(OWNER);
     await show('Devices');
     await own.stop();
     await page.getByText('Line lost').waitFor();
     await opened.send(VAN, { latitude: 40.54321, longitude: 10 });
-    await startPod(opened.url, { t, env: { ...POD_ENV, PORT: new URL(own.api).port } });
+    await startPod(opened.url, { t, env });
     await page.getByText('40.54321, 10.00000').waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
   });
@@ -253,10 +266,12 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.keyboard.type(PASSWORD);
     await page.keyboard.press('Enter');
     await page.getByText('Live', { exact: true }).waitFor();
-    for (const button of ['Areas', 'New area']) {
-      await tabTo(button);
-      await page.keyboard.press('Enter');
-    }
+    await tabTo('Areas');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'New area' }).waitFor();
+    await tabTo('New area');
+    await page.keyboard.press('Enter');
+    await page.getByRole('form', { name: 'Area' }).waitFor();
     await tabTo('Name');
     await page.keyboard.type('Gate');
     await tabTo('Centre');
@@ -280,10 +295,11 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
       ] as const) {
         await page.setViewportSize({ width, height: 780 });
         await page.emulateMedia({ colorScheme });
-        const seen = await page.evaluate(
-          '[document.scrollingElement.scrollWidth, getComputedStyle(document.documentElement).backgroundColor]',
-        );
-        assert.deepEqual(seen, [width, color], view);
+        const seen = () =>
+          page.evaluate<[number, string]>(
+            '[document.scrollingElement.scrollWidth, getComputedStyle(document.documentElement).backgroundColor]',
+          );
+        await waitForEqual(seen, [width, color], view);
         // Nothing but colours depends on the scheme.
         const rules = colorScheme === 'dark' ? undefined : ['color-contrast'];
         assert.deepEqual(await violationsIn(page, rules), [], `${view}, ${colorScheme}`);
@@ -305,7 +321,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
 
   test('more tabs of a session than a browser opens connections are live, and stay so when tabs close', async (t) => {
     const token = await logIn(opened.pod, OWNER);
-    const context = await opened.browser.newContext();
+    const context = await newContext(opened.browser);
     t.after(() => context.close());
     await context.addInitScript(`sessionStorage.setItem('fleet-session', '${token}')`);
     const pages: Page[] = [];

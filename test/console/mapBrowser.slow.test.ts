@@ -5,6 +5,7 @@ import { before, describe, type TestContext, test } from 'node:test';
 import type { BrowserContextOptions, Page, Route } from 'playwright-core';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
+import { glide } from '../support/console/glide.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
 import { violationsIn } from '../support/console/violations.ts';
@@ -12,7 +13,7 @@ import { type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { callApi, logIn, makeOwner } from '../support/http/application.ts';
 import { withoutBrowser } from '../support/http/browser.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { waitFor, waitForEqual } from '../support/waitFor.ts';
 
 const CAR = '356938035643825';
 const TRAM = '356938035643833';
@@ -54,9 +55,19 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   async function enter(t: TestContext, options: BrowserContextOptions = {}): Promise<Visitor> {
     const visitor = await opened.visit(t, { ...SMALL, ...options });
     await visitor.logIn(OWNER);
-    await waitFor(() => visitor.page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`));
+    await waitFor(
+      () => visitor.page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`),
+      'Van 12 is not on the map',
+    );
     return visitor;
   }
+
+  /** Waits until a layer shows features, or none. */
+  const shows = (page: Page, layer: string, isShown = true) =>
+    waitFor(
+      async () => (await drawn(page, layer)) > 0 === isShown,
+      `${layer} is ${isShown ? 'not ' : ''}drawn`,
+    );
 
   const placeOf = (page: Page, imei: string): Promise<Place> =>
     page.evaluate<Place>(`${VIEW}.vehicleAt('${imei}')`);
@@ -75,18 +86,19 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       if (pathname.startsWith('/api/v1/tiles/tracks/')) asked.push(pathname);
     });
     await visitor.logIn(OWNER);
-    await waitFor(() => visitor.page.evaluate(`${VIEW} !== undefined`));
-    await waitFor(async () => (await drawn(visitor.page, 'tracks')) > 0);
+    await waitFor(() => visitor.page.evaluate(`${VIEW} !== undefined`), 'there is no map');
+    await shows(visitor.page, 'tracks');
     assert.ok(asked.length > 0 && asked.length < 20, asked.join());
-    const layers = await visitor.page.evaluate<string[]>(`${MAP}.getLayersOrder()`);
-    assert.ok(layers.indexOf('tracks') > layers.indexOf('land'));
-    assert.ok(layers.indexOf('tracks') < layers.indexOf('area-fill'));
+    const stacked = ['land', 'tracks', 'area-fill'];
+    const layers = async () =>
+      (await visitor.page.evaluate<string[]>(`${MAP}.getLayersOrder()`)).filter((id) => stacked.includes(id));
+    await waitForEqual(layers, stacked, 'the order of layers');
     await visitor.page.emulateMedia({ colorScheme: 'dark' });
     await waitFor(async () => {
       const color = `${MAP}.getLayer('tracks') && ${MAP}.getPaintProperty('tracks', 'line-color')`;
       return (await visitor.page.evaluate<string>(color)) === '#66727e';
-    });
-    await waitFor(async () => (await drawn(visitor.page, 'tracks')) > 0);
+    }, 'tracks are not drawn in the colour of the dark');
+    await shows(visitor.page, 'tracks');
     assert.deepEqual(visitor.complaints, []);
   });
 
@@ -114,21 +126,14 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await spot.getByRole('button', { name: 'Car 9' }).click();
     await page.getByLabel('Chosen: Car 9').waitFor();
 
-    const { lat } = await placeOf(page, VAN);
-    await opened.send(VAN, { latitude: lat + 0.01, longitude: 179.5 });
-    const seen: number[] = [];
-    await waitFor(async () => {
-      seen.push((await placeOf(page, VAN)).lat);
-      return (seen.at(-1) as number) > lat + 0.0099;
-    });
-    assert.ok(
-      seen.some((one) => one > lat + 0.001 && one < lat + 0.009),
-      'it glides',
+    const { lat, ways } = await glide(
+      async () => (await placeOf(page, VAN)).lat,
+      (latitude) => opened.send(VAN, { latitude, longitude: 179.5 }),
     );
     await page.getByLabel('Search').fill('ga731');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Follow' }).click();
-    await page.getByText('3 points', { exact: true }).waitFor();
+    await page.getByText(`${2 + ways} points`, { exact: true }).waitFor();
     const isCentred = async () => {
       const at = await placeOf(page, VAN);
       return Math.hypot(at.x - box.width / 2, at.y - box.height / 2) < 2;
@@ -142,7 +147,10 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.locator('button[aria-pressed="false"]', { hasText: 'Follow' }).waitFor();
     for (const isShown of [false, true]) {
       await page.getByRole('button', { name: 'parked 0' }).click();
-      await waitFor(async () => ((await placeOf(page, VAN)) !== null) === isShown);
+      await waitFor(
+        async () => ((await placeOf(page, VAN)) !== null) === isShown,
+        `a vehicle that passes the filter or not is not drawn so: ${isShown}`,
+      );
     }
     assert.deepEqual(complaints, []);
   });
@@ -179,7 +187,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
         view.map.once('render', () => resolve(copy.drawImage(canvas, 0, 0)));
         view.map.triggerRepaint();
       });
-      const { x, y } = view.vehicleAt('${imei}');
+      const { x, y } = view.vehicleAt('${imei}') ?? { x: -1, y: -1 };
       const { vehicleColors } = await import('/console/map/baseStyle.ts');
       const pixel = [...copy.getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data];
       return { pixel, light: vehicleColors('light').statuses, dark: vehicleColors('dark').statuses };
@@ -199,27 +207,27 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.evaluate(`${MAP}.jumpTo({ center: ${VIEW}.vehicleAt('${VAN}'), zoom: 9 })`);
     for (const colorScheme of ['light', 'dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });
-      await waitFor(async () => (await schemeAt(page, VAN)) === colorScheme);
+      await waitForEqual(() => schemeAt(page, VAN), colorScheme, 'the scheme of the vehicle');
     }
     await page.evaluate(`(() => {
       const gl = document.querySelector('canvas.vehicles').getContext('webgl2');
       globalThis.graphics = gl.getExtension('WEBGL_lose_context');
       graphics.loseContext();
     })()`);
-    await waitFor(async () => (await schemeAt(page, VAN)) === null);
+    await waitForEqual(() => schemeAt(page, VAN), null, 'the scheme of the vehicle without graphics');
     await page.evaluate('graphics.restoreContext()');
-    await waitFor(async () => (await schemeAt(page, VAN)) === 'light');
+    await waitForEqual(() => schemeAt(page, VAN), 'light', 'the scheme of the vehicle');
 
     await page.evaluate(`${MAP}.jumpTo({ center: [16.37, 48.2], zoom: 9 })`);
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      for (const layer of ['area-fill', 'land']) await waitFor(async () => (await drawn(page, layer)) > 0);
+      for (const layer of ['area-fill', 'land']) await shows(page, layer);
     }
     await page.evaluate(`${MAP}.jumpTo({ center: [-120, -40], zoom: 9 })`);
-    await waitFor(async () => (await drawn(page, 'area-fill')) === 0);
+    await shows(page, 'area-fill', false);
     await show('Areas');
     await page.getByRole('button', { name: 'Depot' }).click();
-    await waitFor(async () => (await drawn(page, 'area-fill')) > 0);
+    await shows(page, 'area-fill');
     assert.deepEqual(complaints, []);
   });
 
@@ -228,6 +236,9 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const draft = (run: string) =>
       page.evaluate(`import('/console/areaDraft.ts').then((draft) => { ${run} })`);
     const body = () => draft('return draft.areaDraft.value.body') as Promise<AreaBody>;
+    const becomes = (what: string, isSo: (now: AreaBody) => boolean) =>
+      waitFor(async () => isSo(await body()), `the draft does not have ${what}`);
+    await draft('draft.beginDraft()');
     await page.evaluate(`${MAP}.jumpTo({ center: [180, 0], zoom: 12 })`);
     const box = (await page.locator('.map').boundingBox()) as { x: number; y: number };
     const at = (x: number, y: number) => [box.x + x, box.y + y] as const;
@@ -237,32 +248,33 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       await page.mouse.move(...to, { steps: 3 });
       await page.mouse.up();
     };
-    await draft('draft.beginDraft()');
     await page.mouse.click(...at(150, 100));
-    await waitFor(async () => (await body()).center !== null);
+    await becomes('a centre', (now) => now.center !== null);
     const { center, radius_m } = await body();
+    assert.equal(radius_m, 200);
     const radiusPx = 200 / (40_075_017 / (512 * 2 ** 12));
     await drag(at(150 + radiusPx, 100), at(250, 100));
+    await becomes(
+      'the radius that was dragged',
+      (now) => Math.abs((now.radius_m as number) - 100 / (radiusPx / 200)) < 25,
+    );
     const rim = (await body()).radius_m as number;
-    assert.ok(radius_m === 200 && Math.abs(rim - 100 / (radiusPx / 200)) < 25, `${rim} m`);
     await drag(at(150, 100), at(150, 130));
+    await becomes('the centre that was dragged', (now) => (now.center?.lat ?? 0) < (center?.lat ?? 0));
     const moved = await body();
-    assert.ok((moved.center?.lat ?? 0) < (center?.lat ?? 0) && moved.radius_m === rim);
+    assert.equal(moved.radius_m, rim);
     assert.ok(Math.abs((moved.center?.lng ?? 0) - (center?.lng ?? 0)) < 1e-6);
     await draft("draft.changeDraft({ type: 'polygon' })");
-    for (const [x, y] of [
-      [100, 80],
-      [350, 80],
-      [350, 180],
-    ] as const) {
-      await page.mouse.click(...at(x, y));
-      await new Promise((resolve) => setTimeout(resolve, 400)); // not a double click
+    const corners = [at(100, 80), at(350, 80), at(350, 180)];
+    for (const [n, corner] of corners.entries()) {
+      await page.mouse.click(...corner);
+      await becomes(`corner ${n}`, (now) => now.points.length === n + 1);
     }
     const { points } = await body();
     await drag(at(350, 80), at(370, 100));
+    await becomes('the corner that was dragged', (now) => (now.points[1]?.lat ?? 0) < (points[1]?.lat ?? 0));
     const after = (await body()).points;
     assert.deepEqual([points.length, after.length, after[0], after[2]], [3, 3, points[0], points[2]]);
-    assert.ok((after[1]?.lat ?? 0) < (points[1]?.lat ?? 0));
     assert.ok(
       after.every(({ lng }) => Math.abs(lng) <= 180) &&
         new Set(after.map(({ lng }) => Math.sign(lng))).size === 2,
@@ -295,7 +307,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const status = page.getByRole('group', { name: 'Status' });
     await page.getByText(/^2 400 vehicles, most of them in clusters/).waitFor();
     await status.getByRole('button', { name: 'moving 1 800' }).waitFor();
-    await waitFor(async () => (await drawn(page, 'cluster')) > 0);
+    await shows(page, 'cluster');
     assert.deepEqual(await violationsIn(page), [], 'clusters');
     await status.getByRole('button', { name: 'parked 600' }).click();
     await page.getByText(/^600 vehicles, most/).waitFor();
@@ -304,6 +316,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await opened.pod.points([send(3, 41.9, 12.4, { recorded_at: Date.now() - 50_000, alarm: 'first' })]);
 
     const isShown = (n: number) => page.evaluate<boolean>(`${VIEW}.vehicleAt('${trucks[n]}') !== null`);
+    const becomesShown = (n: number, isSo = true) =>
+      waitFor(async () => (await isShown(n)) === isSo, `truck ${n} is ${isSo ? 'not ' : ''}shown`);
     // What happens between two streams comes with the second.
     const asked = Promise.withResolvers<Route>();
     await page.route(/stream\?bbox/, (route) => asked.resolve(route), { times: 1 });
@@ -311,37 +325,41 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const route = await asked.promise;
     await opened.pod.points([send(5, 41.9, 12.406, { recorded_at: Date.now() - 45_000, alarm: 'between' })]);
     await route.continue();
-    for (const n of [1, 2, FEW - 1]) await waitFor(() => isShown(n));
+    for (const n of [1, 2, FEW - 1]) await becomesShown(n);
     assert.equal(await isShown(FEW), false);
-    await waitFor(async () => (await drawn(page, 'cluster')) + (await drawn(page, 'single')) === 0);
+    for (const layer of ['cluster', 'single']) await shows(page, layer, false);
     await opened.pod.points([
       send(1, 41.9, 12.404, { recorded_at: Date.now() - 40_000, alarm: 'second' }),
       send(2, 10, 10, { recorded_at: Date.now() - 40_000 }),
     ]);
-    await waitFor(async () => !(await isShown(2)));
+    await becomesShown(2, false);
     await page.getByLabel('Group').fill('even');
     await page.getByLabel('Group').press('Enter');
-    await waitFor(async () => !(await isShown(1)) && (await isShown(4)));
+    await becomesShown(1, false);
+    await becomesShown(4);
     await page.getByLabel('Group').fill('');
-    await waitFor(() => isShown(1));
+    await becomesShown(1);
 
     // Beyond the margin of the followed view, another one is followed.
     const far = TRUCKS - 1;
     const { longitude, latitude } = placed[far] as (typeof placed)[number];
     await page.evaluate(`${MAP}.jumpTo({ center: [${longitude}, ${latitude}], zoom: 11 })`);
-    await waitFor(() => isShown(far));
-    await waitFor(async () => !(await isShown(1)));
+    await becomesShown(far);
+    await becomesShown(1, false);
 
     await page.getByLabel('Search').fill(`truck ${far}`);
     await page.keyboard.press('Enter');
     const card = page.getByLabel(`Chosen: Truck ${far}`);
     await card.waitFor();
-    await waitFor(() => isShown(far));
+    await becomesShown(far);
     await page.evaluate(`${MAP}.jumpTo({ center: [12.41, 41.9], zoom: 12 })`);
-    await waitFor(() => isShown(1));
+    await becomesShown(1);
     await card.waitFor();
     await show('Events');
-    for (const alarm of ['first', 'between', 'second']) assert.equal(await page.getByText(alarm).count(), 1);
+    for (const alarm of ['first', 'between', 'second']) {
+      await page.getByText(alarm).first().waitFor();
+      assert.equal(await page.getByText(alarm).count(), 1, alarm);
+    }
     await show('Devices');
     await page.getByText('2 400 of 2 400 devices; 1 to 50 are shown').waitFor();
     await page.getByRole('button', { name: 'Next' }).click();
@@ -373,7 +391,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.getByText('Somebody').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await waitFor(async () => (await drawn(page, 'tiles-water')) > 0);
+      await shows(page, 'tiles-water');
     }
     assert.deepEqual(complaints, []);
   });
@@ -395,7 +413,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       layers: [{ id: 'sea', type: 'fill', source: 'tiles', 'source-layer': 'water' }],
     };
     const { page, complaints } = await enterWithTiles(t, `${origin}/style`);
-    await waitFor(async () => (await drawn(page, 'sea')) > 0);
+    await shows(page, 'sea');
     assert.deepEqual([...asked].sort(), ['/0/0/0', '/style']);
     assert.deepEqual(
       complaints.filter((line) => !line.startsWith(`asked: ${origin}/`)),
@@ -406,7 +424,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     host.closeAllConnections();
     await page.reload();
     await page.getByText(`The base map of ${address} cannot be loaded.`).waitFor();
-    await waitFor(async () => (await drawn(page, 'land')) > 0);
+    await shows(page, 'land');
   });
 });
 

@@ -66,6 +66,8 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByLabel('Password').waitFor();
     await visitor.logIn(OWNER);
+    await visitor.show('Areas');
+    await page.getByRole('button', { name: 'New area' }).waitFor();
     assert.equal(await page.getByRole('form', { name: 'Area' }).count(), 0, 'a draft outlives its session');
     assert.deepEqual(
       complaints.filter((complaint) => !PROVOKED.test(complaint)),
@@ -83,9 +85,15 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await form.getByRole('button', { name: 'Save' }).click();
     const name = form.getByLabel('Name');
     await form.getByText('name is required').waitFor();
-    await waitFor(() => name.evaluate((field) => field.ownerDocument.activeElement === field));
-    const described = await form.getByLabel('Points as').getAttribute('aria-describedby');
-    assert.match((await page.locator(`[id="${described}"]`).textContent()) ?? '', /cross/);
+    await waitFor(
+      () => name.evaluate((field) => field.ownerDocument.activeElement === field),
+      'the first mistake does not have the focus',
+    );
+    await waitFor(async () => {
+      const described = await form.getByLabel('Points as').getAttribute('aria-describedby');
+      const texts = await page.locator(`[id="${described}"]`).allTextContents();
+      return /cross/.test(texts.join());
+    }, 'the mistake of the points does not describe their field');
     assert.deepEqual(await violationsIn(page), [], 'a form with mistakes');
     await name.fill('Yard');
     await form.getByLabel('Points as').fill(SQUARE);
@@ -148,11 +156,17 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     const secret = await page.getByText('The new secret:').locator('code').textContent();
     const test = page.getByRole('button', { name: 'Send a test' });
     const listed = page.locator('.panel .rows li');
-    const refreshedTo = (text: RegExp): Promise<void> =>
-      waitFor(async () => {
-        await page.getByRole('button', { name: 'Refresh' }).click();
-        return text.test((await listed.allTextContents()).join('\n'));
-      });
+    const refreshedTo = async (text: RegExp): Promise<void> => {
+      let last = '';
+      await waitFor(
+        async () => {
+          await page.getByRole('button', { name: 'Refresh' }).click();
+          last = (await listed.allTextContents()).join('\n');
+          return text.test(last);
+        },
+        () => `${text} is not in "${last}"`,
+      );
+    };
     await test.click();
     await refreshedTo(/delivered/);
     receiver.behave([503]);

@@ -5,10 +5,10 @@ import { formatIso, HOUR_MS } from '../../src/lib/time.ts';
 import { violationsIn } from '../support/console/violations.ts';
 import { visitConsole } from '../support/console/visitor.ts';
 import { callApi, setPassword } from '../support/http/application.ts';
-import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
+import { newContext, startBrowser, withoutBrowser } from '../support/http/browser.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
-import { patienceMs } from '../support/patience.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
+import { waitForEqual } from '../support/waitFor.ts';
 
 const VAN = '350000000000001';
 const owner = ownerPod({ devices: [{ imei: VAN, name: 'Van 12', plate: 'AB 1' }] });
@@ -99,8 +99,7 @@ describe('GET /s/{token}', () => {
 
     test('shows where the vehicle is as it moves, on a map and as a list, until the link ends', async () => {
       const { id, url } = await made({ name: 'Your delivery', show: ['name', 'speed'] });
-      const page = await browser.newPage({ viewport: { width: 360, height: 640 } });
-      page.setDefaultTimeout(patienceMs(15_000));
+      const page = await (await newContext(browser, { viewport: { width: 360, height: 640 } })).newPage();
       const complaints: string[] = [];
       page.on('pageerror', (error) => complaints.push(error.message));
       page.on('console', (message) => {
@@ -116,13 +115,14 @@ describe('GET /s/{token}', () => {
       await page.locator('.map canvas').first().waitFor();
       await go(41.6, 77);
       await page.getByText('77 km/h').waitFor();
-      assert.equal(await page.title(), 'Your delivery');
+      await waitForEqual(() => page.title(), 'Your delivery', 'the title');
       assert.deepEqual(await violationsIn(page), []);
-      assert.equal(await page.evaluate('document.scrollingElement.scrollWidth'), 360);
+      const width = () => page.evaluate<number>('document.scrollingElement.scrollWidth');
+      await waitForEqual(width, 360, 'the width');
       assert.equal(await page.evaluate('document.cookie'), '');
       await end(id);
       await page.getByText('This link has ended.').waitFor();
-      assert.equal(await page.getByText('Van 12').count(), 0);
+      await page.getByText('Van 12').waitFor({ state: 'detached' });
       assert.deepEqual(complaints, []);
     });
   });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { startBrowser, withoutBrowser } from '../../support/http/browser.ts';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { newContext, startBrowser, withoutBrowser } from '../../support/http/browser.ts';
 import { describedApi } from '../../support/http/describedApi.ts';
 import { type Pod, startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
-import { waitFor } from '../../support/waitFor.ts';
+import { waitFor, waitForEqual } from '../../support/waitFor.ts';
 
 const VAN = '356938035643809';
 const PHONE_WIDTH = 360;
@@ -28,7 +28,7 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     pod = await startPod(database.url);
     await pod.points([{ imei: VAN, recorded_at: Date.now(), latitude: 41.9, longitude: 12.5 }]);
     browser = await startBrowser();
-    page = await browser.newPage({ viewport: { width: 1200, height: 1000 } });
+    page = await (await newContext(browser, { viewport: { width: 1200, height: 1000 } })).newPage();
     page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`));
     page.on('request', (request) => {
@@ -47,11 +47,12 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
   /** Types the key where the cursor is in the dialog of credentials: it comes first. */
   async function authorize(): Promise<void> {
     await page.click('.btn.authorize');
-    const titles = await page.locator('.modal-ux .auth-container h4').allTextContents();
-    assert.deepEqual(
-      titles.map((title) => title.split(/\W/, 1)[0]),
-      ['ApiKey', 'Session'],
-    );
+    const titles = async () => {
+      const texts = await page.locator('.modal-ux .auth-container h4').allTextContents();
+      return texts.map((title) => title.split(/\W/, 1)[0]);
+    };
+    await waitForEqual(titles, ['ApiKey', 'Session'], 'the credentials in the dialog');
+    await page.locator('.modal-ux input:focus').waitFor();
     await page.keyboard.type(key);
     await page.keyboard.press('Enter');
     await page.click('.modal-ux .btn-done >> nth=0');
@@ -72,15 +73,17 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     return status;
   }
 
-  const answerShown = async (): Promise<string> =>
-    (await page.textContent(
-      '#operations-Devices-nearestDevices .live-responses-table tbody .highlight-code',
-    )) ?? '';
+  const answerShown = (text: RegExp): Promise<void> =>
+    page
+      .locator('#operations-Devices-nearestDevices .live-responses-table tbody .highlight-code')
+      .filter({ hasText: text })
+      .first()
+      .waitFor();
 
   test('shows every operation, complains of nothing and asks nobody else', async () => {
-    assert.equal(await page.title(), 'Fleet Tracking Service API');
+    await waitForEqual(() => page.title(), 'Fleet Tracking Service API', 'the title');
     const operations = Object.values(describedApi().paths).flatMap(Object.keys);
-    await waitFor(async () => (await page.locator('.opblock').count()) === operations.length);
+    await waitForEqual(() => page.locator('.opblock').count(), operations.length, 'the operations shown');
     assert.equal(await page.locator('.topbar').count(), 0);
 
     // Errors take a line each: an operation fits two screens, and each error can be opened.
@@ -89,37 +92,36 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     const errors = page.locator(`${operation} .error-response`);
     const create = describedApi().paths['/api/v3/areas']?.['post'] as { readonly responses: object };
     await errors.getByText('CONFLICT').waitFor();
-    assert.deepEqual(
-      await errors.locator('> .response-col_status').allTextContents(),
+    await waitForEqual(
+      () => errors.locator('> .response-col_status').allTextContents(),
       Object.keys(create.responses).filter((status) => status !== '201'),
+      'the errors listed',
     );
-    for (const row of await errors.all()) assert.ok(((await row.boundingBox())?.height ?? 1_000) < 60);
-    const { height = 10_000 } = (await page.locator(`${operation} .responses-wrapper`).boundingBox()) ?? {};
-    assert.ok(height < 1_500, `${height} px`);
+    const becomesLower = (shown: Locator, px: number) =>
+      waitFor(
+        async () => ((await shown.boundingBox())?.height ?? px) < px,
+        `${shown} is ${px} px high or more`,
+      );
+    for (const row of await errors.all()) await becomesLower(row, 60);
+    await becomesLower(page.locator(`${operation} .responses-wrapper`), 1_500);
 
     const forbidden = errors.filter({ hasText: '403' });
-    assert.match(
-      (await forbidden.textContent()) ?? '',
-      /API_KEY_REQUIRED, API_KEY_INVALID, .*INSUFFICIENT_SCOPE/s,
-    );
+    await forbidden.filter({ hasText: /API_KEY_REQUIRED, API_KEY_INVALID, .*INSUFFICIENT_SCOPE/s }).waitFor();
     assert.equal(await forbidden.locator('.highlight-code').count(), 0);
     await forbidden.locator('summary').click();
-    assert.match(
-      (await forbidden.locator('.highlight-code').textContent()) ?? '',
-      /"code": "API_KEY_REQUIRED"/,
-    );
+    await forbidden.locator('.highlight-code', { hasText: '"code": "API_KEY_REQUIRED"' }).waitFor();
     assert.deepEqual(complaints, []);
   });
 
   test('a key is tried: the answer is shown, and the key is gone with the page, which / leads back to', async () => {
     assert.equal(await askForNearest(), '403');
-    assert.match(await answerShown(), /API_KEY_REQUIRED/);
+    await answerShown(/API_KEY_REQUIRED/);
 
     await authorize();
     const sent = page.waitForRequest((request) => request.url().includes('/devices/nearest'));
     assert.equal(await askForNearest(), '200');
     assert.equal((await sent).headers()['x-api-key'], key);
-    assert.match(await answerShown(), /"name": "Van 12"/);
+    await answerShown(/"name": "Van 12"/);
 
     const kept =
       'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])';
@@ -141,8 +143,8 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     await page.setViewportSize({ width: PHONE_WIDTH, height: 780 });
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.waitForSelector('html.dark-mode');
-    const width = () => page.evaluate('document.scrollingElement.scrollWidth');
-    assert.equal(await width(), PHONE_WIDTH);
+    const width = () => page.evaluate<number>('document.scrollingElement.scrollWidth');
+    await waitForEqual(width, PHONE_WIDTH, 'the width');
     await authorize();
     assert.equal(await askForNearest(), '200');
     for (const operation of [
@@ -154,18 +156,24 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
       await page.click(`#operations-${operation} .opblock-summary-control`);
       await page.waitForSelector(`#operations-${operation} .responses-table`);
     }
-    assert.equal(await width(), PHONE_WIDTH);
+    await waitForEqual(width, PHONE_WIDTH, 'the width');
     // The text of a response has the width of the screen, not that of a narrow column.
     const answers = page.locator(
       '#operations-Events-listEvents .response[data-code="200"] .response-col_description',
     );
-    assert.ok(((await answers.boundingBox())?.width ?? 0) > 0.8 * PHONE_WIDTH);
+    await waitFor(
+      async () => ((await answers.boundingBox())?.width ?? 0) > 0.8 * PHONE_WIDTH,
+      'the text of a response stands in a narrow column',
+    );
 
-    const background = 'getComputedStyle(document.documentElement).backgroundColor';
-    assert.notEqual(await page.evaluate(background), 'rgb(250, 250, 250)');
+    const isLight = () =>
+      page.evaluate<boolean>(
+        "getComputedStyle(document.documentElement).backgroundColor === 'rgb(250, 250, 250)'",
+      );
+    await waitForEqual(isLight, false, 'that the page is light in the dark');
     await page.emulateMedia({ colorScheme: 'light' });
     await page.waitForSelector('html:not(.dark-mode)');
-    assert.equal(await page.evaluate(background), 'rgb(250, 250, 250)');
+    await waitForEqual(isLight, true, 'that the page is light in the light');
     assert.deepEqual(complaints, []);
   });
 
@@ -175,11 +183,11 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
       document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = 1' }));
       document.body.append(Object.assign(document.createElement('img'), { src: 'https://other.example/x.png' }));
     `);
+    for (const refused of [/script.*Content Security Policy/is, /other\.example.*Content Security Policy/is])
+      await waitFor(
+        () => complaints.some((complaint) => refused.test(complaint)),
+        () => `${refused} is not among ${complaints.join()}`,
+      );
     assert.equal(await page.evaluate('window.injected'), undefined);
-    assert.ok(
-      complaints.some((complaint) => /script.*Content Security Policy/is.test(complaint)),
-      String(complaints),
-    );
-    assert.ok(complaints.some((complaint) => /other\.example.*Content Security Policy/is.test(complaint)));
   });
 });

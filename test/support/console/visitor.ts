@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { PASSWORD } from '../http/application.ts';
-import { patienceMs } from '../patience.ts';
+import { newContext } from '../http/browser.ts';
 
 /** A person with the console of a service in a browser. */
 export interface Visitor {
@@ -24,10 +24,9 @@ export async function visitConsole(
   api: string,
   options: BrowserContextOptions = {},
 ): Promise<Visitor> {
-  const context = await browser.newContext({ viewport: VIEWPORT, ...options });
+  const context = await newContext(browser, { viewport: VIEWPORT, ...options });
   t?.after(() => context.close());
   const page = await context.newPage();
-  page.setDefaultTimeout(patienceMs(15_000));
   const complaints: string[] = [];
   page.on('console', (message) => {
     // Chromium says this of a form that opens while a person is in another field, which is as it should be.

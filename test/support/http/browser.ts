@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from 'playwright-core';
+import { patienceMs } from '../patience.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome'];
 
@@ -66,4 +67,27 @@ export function startBrowser({ hasWebGl = false } = {}): Promise<Browser> {
       `--disable-features=${DISABLED_FEATURES.join(',')}`,
     ],
   });
+}
+
+/** More than the half a minute after which the console asks again for what a busy service has refused. */
+const PATIENCE_MS = 60_000;
+
+/** A person's windows of the browser, in which a wait ends when nothing can come any more. */
+export async function newContext(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<BrowserContext> {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(patienceMs(PATIENCE_MS));
+  // Chromium ends all requests when an interface of the machine comes or goes. Without a script of it a page stays empty.
+  context.on('requestfailed', (request) => {
+    const isLost = request.failure()?.errorText === 'net::ERR_NETWORK_CHANGED';
+    if (isLost && request.resourceType() === 'script')
+      void request
+        .frame()
+        .page()
+        .reload()
+        .catch(() => undefined);
+  });
+  return context;
 }
