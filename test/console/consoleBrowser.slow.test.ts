@@ -416,8 +416,11 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
 
 const isList = (url: URL): boolean => url.pathname === '/api/v1/areas';
 
+/** The page may have given up the request. */
 const refuse = (route: Route): Promise<void> =>
-  route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: LIMIT } } });
+  route
+    .fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: LIMIT } } })
+    .catch(() => undefined);
 
 /** Between two times of a day, as the browser writes them. */
 function secondsBetween(a: string, b: string): number {

@@ -46,6 +46,19 @@ async function startSite(
   return { nginx, pods, admin, key: (await admin.key(OWNER)).key };
 }
 
+/** How often the pods have stopped to use Redis. */
+async function lostBy(pods: readonly Pod[]): Promise<number> {
+  const counts = await Promise.all(
+    pods.map(async (pod) => {
+      const text = await (await fetch(`${pod.ingest}/metrics`)).text();
+      return Number(/^fleet_redis_events_total{event="lost"} (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+    }),
+  );
+  const sum = counts.reduce((a, b) => a + b, 0);
+  assert.ok(sum >= 0, 'the metric is there');
+  return sum;
+}
+
 /** How many calls a pod has answered, by its own count. */
 async function answeredBy(pod: Pod): Promise<number> {
   const metrics = await (await fetch(`${pod.ingest}/metrics`)).text();
@@ -88,16 +101,24 @@ describe('nginx before two pods', { skip: skipWithoutNginx() || skipWithoutRedis
       (n) => ({ 'X-Forwarded-For': `198.51.100.${n}` }),
       (n) => ({ 'X-Forwarded-For': `198.51.100.${n}, 127.0.0.1` }),
     ];
-    const answered = await Promise.all(
-      claims.map(async (claim, client) => {
-        const calls = Array.from({ length: 80 }, (_, n) =>
-          nginx.call('/api/v3/devices', { key, from: `127.0.0.${2 + client}`, headers: claim(n) }),
-        );
-        const replies = await Promise.all(calls);
-        return replies.filter(({ status }) => status === 200).length;
-      }),
-    );
-    assert.deepEqual(answered, [30, 30, 30, 30]);
+    const answered = (round: number): Promise<number[]> =>
+      Promise.all(
+        claims.map(async (claim, client) => {
+          const calls = Array.from({ length: 80 }, (_, n) =>
+            nginx.call('/api/v3/devices', { key, from: `127.0.${round}.${2 + client}`, headers: claim(n) }),
+          );
+          const replies = await Promise.all(calls);
+          return replies.filter(({ status }) => status === 200).length;
+        }),
+      );
+    // A pod of a busy machine that misses an answer of Redis counts alone for a moment: then other clients are counted.
+    for (let round = 0; ; round++) {
+      const before = await lostBy(pods);
+      const counts = await answered(round);
+      if ((await lostBy(pods)) > before) continue;
+      assert.deepEqual(counts, [30, 30, 30, 30]);
+      break;
+    }
     for (const pod of pods) assert.ok((await answeredBy(pod)) > 100);
   });
 

@@ -72,7 +72,7 @@ describe('a pooler', () => {
     assert.deepEqual(held, { limit: '4321ms', zone: 'UTC', jit: 'off' });
     await sql.end();
     const pod = await startPod(url, { t });
-    assert.equal((await fetch(`${pod.ingest}/readyz`)).status, 200);
+    await waitFor(async () => (await fetch(`${pod.ingest}/readyz`)).status === 200);
     await pod.stop();
   });
 

@@ -26,7 +26,7 @@ export async function createDatabase(
   const name = `test_${randomBytes(8).toString('hex')}`;
   await copyDatabase(empty ? 'template0' : template, name);
   const drop = async (): Promise<void> => {
-    // The cluster of this process goes as a whole, and before the hooks of the test file run.
+    // The cluster of this process goes as a whole.
     if (own === null) await asAdmin(`drop database if exists ${name} with (force)`);
   };
   t?.after(drop);
@@ -49,8 +49,13 @@ async function copyDatabase(template: string, name: string): Promise<void> {
 
 async function asAdmin(text: string): Promise<void> {
   const { adminUrl } = await findCluster();
-  admin ??= new Pool({ connectionString: adminUrl, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true });
+  admin ??= openAdmin(adminUrl);
   await admin.query(text);
+}
+
+function openAdmin(connectionString: string): Pool {
+  const pool = new Pool({ connectionString, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true });
+  return pool.on('error', () => undefined); // a pool has ended before its connections are closed, and then the cluster stops
 }
 
 async function findCluster(): Promise<{ adminUrl: string; template: string }> {
@@ -61,10 +66,12 @@ async function findCluster(): Promise<{ adminUrl: string; template: string }> {
   return own;
 }
 
-after(async () => {
-  const pool = admin;
-  admin = null;
-  await pool?.end();
-  const cluster = await own;
-  await cluster?.stop();
-});
+// Hooks run in the order of their registration: this one comes after those of the test file, which is evaluated after this.
+if (process.env['FLEET_TEST_POSTGRES'] === undefined)
+  setImmediate(() =>
+    after(async () => {
+      await admin?.end();
+      const cluster = await own;
+      await cluster?.stop();
+    }),
+  );
