@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { Redis } from 'ioredis';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
@@ -64,7 +65,7 @@ describe('two pods', { skip: skipWithoutRedis() }, () => {
     return email;
   }
 
-  describe('a point sent to one is soon nearest on the other', () => {
+  describe('a point sent to one is soon nearest, and in a box, on the other', () => {
     async function newVan(pair: PodPair) {
       const email = await newOwner(pair);
       const [admin] = adminsOf(pair);
@@ -76,11 +77,24 @@ describe('two pods', { skip: skipWithoutRedis() }, () => {
           const [sender, other] = round % 2 === 0 ? pair.pods : [pair.pods[1], pair.pods[0]];
           const lng = fromLng + round / 10;
           await sender.points([{ imei, recorded_at: Date.now(), latitude: 10, longitude: lng }]);
-          const nearestOn = async (pod: Pod) =>
-            (await pod.get(`/api/v3/devices/nearest?lat=10&lng=${lng}`, key)).body.data[0]?.location
-              .longitude;
-          assert.equal(await nearestOn(sender), lng, 'the pod that took the point knows it at once');
-          await waitFor(async () => (await nearestOn(other)) === lng);
+          const box = [lng - 0.05, 9.9, lng + 0.05, 10.1].join();
+          const seenOn = async (pod: Pod) => {
+            const [nearest, within, count] = await Promise.all(
+              [
+                `nearest?lat=10&lng=${lng}`,
+                `within?bbox=${box}`,
+                `count?bbox=${box}&max_age_seconds=600`,
+              ].map((asked) => pod.get(`/api/v3/devices/${asked}`, key)),
+            );
+            return [
+              nearest?.body.data[0]?.location.longitude,
+              within?.body.meta.total,
+              count?.body.data.located,
+            ];
+          };
+          const there = [lng, 1, 1];
+          assert.deepEqual(await seenOn(sender), there, 'the pod that took the point knows it at once');
+          await waitFor(async () => isDeepStrictEqual(await seenOn(other), there));
         }
       };
       return { email, drive };

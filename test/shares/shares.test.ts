@@ -7,9 +7,11 @@ import { SHARE_ERRORS } from '../../src/shares/share.ts';
 import { openAnswer, type StreamMessage } from '../support/feeds/feedReader.ts';
 import { callApi, faceOf, logIn, makeOwner, outcomeOf, setPassword } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
+import { describedRoutes } from '../support/http/describedApi.ts';
 import { manualClock } from '../support/manualClock.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const [VAN, TRUCK, FOREIGN] = ['350000000000001', '350000000000002', '350000000000009'];
@@ -233,6 +235,42 @@ describe('a link', () => {
         },
       ),
       { numRuns: 50 },
+    );
+  });
+
+  test('its token is no key, session or token of another kind anywhere: it does what an invented one does', async () => {
+    const { token } = await made({ devices: [VAN, TRUCK] });
+    const routes = describedRoutes().filter(({ versions }) => !versions.includes('share'));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...routes),
+        fc.constantFrom('key', 'bearer', 'query', 'path', 'everywhere'),
+        fc.constantFrom(VAN, FOREIGN, String(area), '1'),
+        async ({ method, path, versions }, place, id) => {
+          const answerTo = async (shown: string) => {
+            const isEverywhere = place === 'everywhere';
+            const inPath = isEverywhere || place === 'path' ? shown : id;
+            const query =
+              isEverywhere || place === 'query' ? `?token=${shown}&key=${shown}&api_key=${shown}` : '';
+            const reply = await callApi(
+              pod,
+              method,
+              `/${versions.at(-1)}${path.replaceAll(/[:*]\w+/g, inPath)}${query}`,
+              {
+                ...((isEverywhere || place === 'key') && { key: shown }),
+                ...((isEverywhere || place === 'bearer') && { token: shown }),
+                ...(method !== 'GET' && { body: { token: shown } }),
+              },
+            );
+            const face = JSON.stringify(faceOf(reply)).replaceAll(shown, 'TOKEN');
+            return { status: reply.status, face };
+          };
+          const answer = await answerTo(token);
+          assert.deepEqual(answer, await answerTo('C'.repeat(43)));
+          assert.ok(answer.status >= 400, `${method} ${path}: ${answer.status}`);
+        },
+      ),
+      { numRuns: IS_TORTURE ? 10_000 : 100 },
     );
   });
 

@@ -14,6 +14,7 @@ import { BulkCalls } from '../../../src/http/bulkCalls.ts';
 import { AtOnce, inOneGo, WorkTurns } from '../../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../../support/devices.ts';
 import {
+  type Asked,
   anyFilter,
   anyPlace,
   changeDevice,
@@ -120,7 +121,14 @@ function shapeOf(area: ReturnType<typeof anyArea>) {
 
 const imeisOf = (body: { data: { imei: string }[] }): string[] => body.data.map(({ imei }) => imei);
 
-/** Boxes that are asked for of each fleet; ten thousand in the long form. */
+/** A filter of a query as a body has it. */
+const inBody = ({ status, group, max_age_seconds: age }: Asked): object => ({
+  ...(status !== undefined && { status: status.split(',').map((word) => word.trim()) }),
+  ...(group !== undefined && { group: group.split(',') }),
+  ...(age !== undefined && { max_age_seconds: Number(age) }),
+});
+
+/** Boxes that are asked for of each fleet, and shapes; ten thousand of both in the long form. */
 const QUESTIONS = 70;
 const FLEETS = IS_TORTURE ? 143 : 1;
 
@@ -165,22 +173,26 @@ describe('GET /devices/within and /devices/count', () => {
     assert.ok(found > 5_000, `${found} devices were found`);
   });
 
-  test('agree with the rule of areas, whatever the shape, sent or saved', async () => {
+  test('agree with the rule of areas, whatever the shape and the filter, sent or saved, while devices change', async () => {
     let found = 0;
     const random = seededRandom(11);
     const fleet = filledFleet(random, DEVICES, WORLDS);
     const areas = new AreaCatalog();
     const { within, count, post } = serve(fleet, areas);
-    for (let n = 0; n < 70; n++) {
+    for (let n = 0; n < QUESTIONS * FLEETS; n++) {
+      for (let change = 0; change < 20; change++)
+        changeDevice(fleet, random, 1 + Math.floor(random() * DEVICES), WORLDS);
       const area = anyArea(random);
-      const { status, body } = await post({ area, limit: 1_000 });
+      const filter = random() < 0.5 ? anyFilter(random) : {};
+      const { status, body } = await post({ area, ...inBody(filter), limit: 1_000 });
       if (status === 422) continue; // a polygon that crosses itself at a pole
       const shape = shapeOf(area);
       const hits = fleet
         .page(SEEN, 0, DEVICES)
-        .filter(({ position }) => position !== null && shape.contains(position.lat, position.lng));
+        .filter(({ position }) => position !== null && shape.contains(position.lat, position.lng))
+        .filter((each) => passes(each, filter));
       const imeis = hits.map(({ imei }) => imei);
-      assert.deepEqual(imeisOf(body), imeis, JSON.stringify(area));
+      assert.deepEqual(imeisOf(body), imeis, `${JSON.stringify(area)} ${queryOf(filter)}`);
       found += imeis.length;
       const geometry =
         area.type === 'circle'
@@ -205,8 +217,8 @@ describe('GET /devices/within and /devices/count', () => {
         createdAtMs: 0,
       };
       areas.put({ ...stored, id: n + 1, revision: 1, shape: toShape(geometry) });
-      assert.deepEqual(imeisOf((await within({ area_id: n + 1, limit: 1_000 })).body), imeis);
-      assert.equal((await count({ area_id: n + 1 })).body.data.total, imeis.length);
+      assert.deepEqual(imeisOf((await within({ area_id: n + 1, ...filter, limit: 1_000 })).body), imeis);
+      assert.equal((await count({ area_id: n + 1, ...filter })).body.data.total, imeis.length);
     }
     assert.ok(found > 500, `${found} devices were found`);
   });
