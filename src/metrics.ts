@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { FixOutcome, RefusedStays } from './ingest/fix.ts';
 import { DAY_MS } from './lib/time.ts';
-import type { PoolUse } from './postgres/connections.ts';
+import { type ServerSources, serverGauges } from './serverGauges.ts';
 
 /** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
 export interface Metrics {
@@ -27,14 +27,12 @@ export interface Metrics {
   exposition(): Promise<{ contentType: string; text: string }>;
 }
 
-export interface Gauges {
+export interface Gauges extends ServerSources {
   /** Devices known, devices with a position, tenants, keys remembered, stays of devices in areas. */
   readonly sizes: () => { devices: number; positions: number; worlds: number; keys: number; stays: number };
   readonly feedLagMs: () => number;
   readonly loadMs: () => number;
   readonly waitingPoints: () => number;
-  /** Connections to Postgres by task. */
-  readonly pools: () => readonly PoolUse[];
   /** Long computations that have begun or wait for their turn. */
   readonly computations: () => number;
 }
@@ -168,8 +166,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Statements that failed, by SQLSTATE; unreachable: the server could not be asked.',
     'code',
   );
-  registry.registerMetric(connectionGauge(gauges.pools));
-  registry.registerMetric(waitingGauge(gauges.pools));
+  for (const metric of serverGauges(gauges)) registry.registerMetric(metric);
   return {
     countSqlError: (code) => sqlErrors.labels(code).inc(),
     observeRequest: (route, method, status, seconds) => requests.observe(route, method, status, seconds),
@@ -200,34 +197,6 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
-}
-
-function connectionGauge(pools: Gauges['pools']): Gauge {
-  return new Gauge({
-    name: 'fleet_postgres_connections',
-    help: 'Connections to Postgres by task and state: used, idle, or free to be opened.',
-    labelNames: ['task', 'state'],
-    registers: [],
-    collect() {
-      for (const { task, used, idle, max } of pools()) {
-        this.set({ task, state: 'used' }, used);
-        this.set({ task, state: 'idle' }, idle);
-        this.set({ task, state: 'free' }, max - used - idle);
-      }
-    },
-  });
-}
-
-function waitingGauge(pools: Gauges['pools']): Gauge {
-  return new Gauge({
-    name: 'fleet_postgres_waiting',
-    help: 'Statements and transactions that wait for a connection to Postgres, by task.',
-    labelNames: ['task'],
-    registers: [],
-    collect() {
-      for (const { task, waiting } of pools()) this.set({ task }, waiting);
-    },
-  });
 }
 
 /** Seconds that answers of one kind took: counts[i] of at most the i-th bound and more than the one before. */

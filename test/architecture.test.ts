@@ -50,7 +50,7 @@ const CLOCK = 'lib/clock.ts';
 /** More cannot be taken in at a glance. */
 const FILES_MAX = 20;
 const LINES_MAX = 400;
-const SRC_FILES_MAX = 410;
+const SRC_FILES_MAX = 460;
 
 interface Source {
   readonly path: string;

@@ -60,7 +60,7 @@ describe('the regular expressions of src', { skip }, () => {
       (path) => path.endsWith('.ts') && /\bRegExp\(/.test(readFileSync(join(SRC, path), 'utf8')),
     );
     // A prefix and a count of letters; the path of a route with several parameters.
-    assert.deepEqual(made, ['access/credentials.ts', 'http/dispatcher.ts']);
+    assert.deepEqual(made, ['access/credentials.ts', 'http/routeTable.ts']);
     const path = '^tiles\\/areas\\/(?<z>[^\\/]*)\\/(?<x>[^\\/]*)\\/(?<y>[^\\/]*)\\.mvt$';
     assert.equal(growthOf(path, ''), 'linear');
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { KeyUse } from '../src/access/authorizer.ts';
+import { KeyUse } from '../src/access/keyUse.ts';
 import { type HousekeepingPorts, tidy } from '../src/housekeeping.ts';
 import { openSql } from '../src/postgres/sql.ts';
 import { type DeliveryPorts, DeliveryWorkers } from '../src/webhooks/delivery/deliveryWorkers.ts';

@@ -1,8 +1,8 @@
 import { Client, type Pool } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
-import type { OnSqlError, ServerKnowledge, Sql, SqlOptions } from './sql.ts';
-import { openPool, sessionName, sqlOn } from './sql.ts';
+import type { ServerKnowledge } from './serverEntry.ts';
+import { type OnSqlError, openPool, sessionName, type Sql, sqlOn, type SqlOptions } from './sql.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is

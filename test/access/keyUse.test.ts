@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { KeyUse } from '../../src/access/authorizer.ts';
 import { insertKey, pruneRevokedKeys } from '../../src/access/keys.sql.ts';
+import { KeyUse } from '../../src/access/keyUse.ts';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';

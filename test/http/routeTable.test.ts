@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type FoundPath, paramsOf, RouteTable } from '../../src/http/dispatcher.ts';
 import { type ApiVersion, BOTH_VERSIONS, type Route } from '../../src/http/route.ts';
+import { type FoundPath, paramsOf, RouteTable } from '../../src/http/routeTable.ts';
 
 const route = (path: string, versions: readonly ApiVersion[], more: object = {}) =>
   ({

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { selectServerStarts } from '../../src/changelog/database.sql.ts';
-import { openSql, type SeenServer, ServerKnowledge, type Sql } from '../../src/postgres/sql.ts';
+import { type SeenServer, ServerKnowledge } from '../../src/postgres/serverEntry.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { waitFor } from '../support/waitFor.ts';

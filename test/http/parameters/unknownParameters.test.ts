@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { knownParameters } from '../../../src/http/dispatcher.ts';
 import { readQuery, unknownParametersText } from '../../../src/http/parameters.ts';
+import { knownParameters } from '../../../src/http/routeTable.ts';
 import { openAnswer } from '../../support/feeds/feedReader.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { apiSide, keyOf } from '../../support/http/apiSide.ts';
