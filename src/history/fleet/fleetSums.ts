@@ -1,12 +1,10 @@
-import { Worker } from 'node:worker_threads';
 import { DamagedPoints } from '../../lib/errors.ts';
+import { IdleThread } from '../../lib/idleThread.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
 import type { PointsRead } from '../points.sql.ts';
 import type { EndedDevice, FleetSummaryRequest } from './deviceSums.ts';
 import type { SumsReply, SumsTask } from './fleetSumsThread.ts';
 
-/** A thread that is idle for this long is ended to release its memory. */
-const IDLE_MS = MINUTE_MS;
 /** What it holds are periods of some devices; the points of a call are not in its heap. */
 const HEAP_MB = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 48 };
 
@@ -33,53 +31,37 @@ interface OpenCall {
  */
 export class FleetSums {
   readonly #calls = new Map<number, OpenCall | null>();
+  readonly #thread = new IdleThread<SumsTask, SumsReply>({
+    entry: new URL('./fleetSumsThread.ts', import.meta.url),
+    does: 'adds up points',
+    resourceLimits: HEAP_MB,
+    idleMs: MINUTE_MS,
+    hear: (reply) => this.#hear(reply),
+    lose: (error) => this.#lose(error),
+  });
   #lastNumber = 0;
-  #isClosed = false;
-  #thread: Worker | null = null;
-  #timer: NodeJS.Timeout | undefined;
 
   begin(accountId: number, { days, ...request }: FleetSummaryRequest): SumsOfCall {
     const call = ++this.#lastNumber;
-    const thread = this.#started();
-    const tell = (task: SumsTask, given: ArrayBuffer[] = []): void => thread.postMessage(task, given);
+    this.#thread.tell({ call, kind: 'begin', accountId, request, timeZone: days.timeZone });
     this.#calls.set(call, null);
-    tell({ call, kind: 'begin', accountId, request, timeZone: days.timeZone });
     return {
       add: (part) =>
         new Promise((resolve, reject) => {
-          if (this.#thread !== thread) throw LOST;
+          if (!this.#calls.has(call)) throw new Error('the thread that had begun the call has ended');
           this.#calls.set(call, { resolve, reject });
-          tell({ call, kind: 'add', part }, packedBytesOf(part));
+          this.#thread.tell({ call, kind: 'add', part }, packedBytesOf(part));
         }),
       end: () => {
-        if (!this.#calls.delete(call) || this.#thread !== thread) return;
-        tell({ call, kind: 'end' });
-        if (this.#calls.size === 0) this.#rest(thread);
+        if (!this.#calls.delete(call)) return;
+        this.#thread.tell({ call, kind: 'end' });
+        if (this.#calls.size === 0) this.#thread.rest();
       },
     };
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#endThread();
-  }
-
-  #started(): Worker {
-    if (this.#isClosed) throw LOST;
-    clearTimeout(this.#timer);
-    if (this.#thread === null) {
-      const thread = new Worker(new URL('./fleetSumsThread.ts', import.meta.url), {
-        execArgv: [],
-        env: {},
-        resourceLimits: HEAP_MB,
-      });
-      thread.on('message', (reply: SumsReply) => this.#hear(reply));
-      thread.on('error', (error) => this.#lose(thread, error));
-      thread.on('exit', () => this.#lose(thread, LOST));
-      this.#thread = thread;
-    }
-    this.#thread.ref();
-    return this.#thread;
+  close(): Promise<void> {
+    return this.#thread.close();
   }
 
   #hear(reply: SumsReply): void {
@@ -91,24 +73,8 @@ export class FleetSums {
     else open.reject(new Error(`points could not be added up: ${reply.error}`));
   }
 
-  #rest(thread: Worker): void {
-    thread.unref(); // an idle one keeps nobody from ending
-    this.#timer = setTimeout(() => void this.#endThread(), IDLE_MS).unref();
-  }
-
-  async #endThread(): Promise<void> {
-    clearTimeout(this.#timer);
-    const thread = this.#thread;
-    if (thread === null) return;
-    this.#lose(thread, LOST);
-    await thread.terminate();
-  }
-
   /** Its calls cannot go on: what they have added up is lost. */
-  #lose(thread: Worker, error: Error): void {
-    if (this.#thread !== thread) return;
-    this.#thread = null;
-    clearTimeout(this.#timer);
+  #lose(error: Error): void {
     for (const open of this.#calls.values()) open?.reject(error);
     this.#calls.clear();
   }
@@ -118,5 +84,3 @@ export class FleetSums {
 function packedBytesOf({ found }: PointsRead): ArrayBuffer[] {
   return found.flatMap((stored) => stored?.packed.map(({ bytes }) => bytes.buffer as ArrayBuffer) ?? []);
 }
-
-const LOST = new Error('the thread that adds up points has ended');
