@@ -68,28 +68,13 @@ export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
   const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
   return [
     {
-      ...route(
-        'POST',
-        '/:id/replay',
-        REPLAY_DELIVERIES,
-        byId((call, id) => replayAll(ports, call, id)),
-      ),
+      ...route('POST', '/:id/replay', REPLAY_DELIVERIES, byId(ports, replayAll)),
       deadlineMs: REPLAY_DEADLINE_MS,
     },
     route('GET', '/metrics/summary', SUMMARIZE_DELIVERIES, (call) => summary(ports, call)),
     route('GET', '/dead-letter/list', LIST_DEAD_LETTERS, (call) => deadLetter(ports, call)),
-    route(
-      'GET',
-      '/:id/deliveries',
-      LIST_DELIVERIES,
-      byId((call, id) => history(ports, call, id)),
-    ),
-    route(
-      'POST',
-      '/:id/test',
-      TEST_WEBHOOK,
-      byId((call, id) => test(ports, call, id)),
-    ),
+    route('GET', '/:id/deliveries', LIST_DELIVERIES, byId(ports, history)),
+    route('POST', '/:id/test', TEST_WEBHOOK, byId(ports, test)),
     route('POST', '/deliveries/:deliveryId/replay', REPLAY_DELIVERY, (call) => replay(ports, call)),
   ];
 }

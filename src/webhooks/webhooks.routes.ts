@@ -69,42 +69,12 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
   return [
     route('POST', '/', CREATE_WEBHOOK, (call) => create(ports, call)),
     route('GET', '/', LIST_WEBHOOKS, (call) => list(ports, call)),
-    route(
-      'GET',
-      '/:id',
-      GET_WEBHOOK,
-      byId((call, id) => detail(ports, call, id)),
-    ),
-    route(
-      'PUT',
-      '/:id',
-      UPDATE_WEBHOOK,
-      byId((call, id) => update(ports, call, id)),
-    ),
-    route(
-      'DELETE',
-      '/:id',
-      DELETE_WEBHOOK,
-      byId((call, id) => remove(ports, call, id)),
-    ),
-    route(
-      'POST',
-      '/:id/rotate-secret',
-      ROTATE_SECRET,
-      byId((call, id) => rotate(ports, call, id)),
-    ),
-    route(
-      'GET',
-      '/:id/left-out',
-      COUNT_LEFT_OUT,
-      byId((call, id) => leftOut(ports, call, id)),
-    ),
-    route(
-      'POST',
-      '/:id/resume',
-      RESUME_WEBHOOK,
-      byId((call, id) => resume(ports, call, id)),
-    ),
+    route('GET', '/:id', GET_WEBHOOK, byId(ports, detail)),
+    route('PUT', '/:id', UPDATE_WEBHOOK, byId(ports, update)),
+    route('DELETE', '/:id', DELETE_WEBHOOK, byId(ports, remove)),
+    route('POST', '/:id/rotate-secret', ROTATE_SECRET, byId(ports, rotate)),
+    route('GET', '/:id/left-out', COUNT_LEFT_OUT, byId(ports, leftOut)),
+    route('POST', '/:id/resume', RESUME_WEBHOOK, byId(ports, resume)),
   ];
 }
 
@@ -321,10 +291,13 @@ async function resume({ writes }: WebhookPorts, { caller, body }: Call, id: numb
 }
 
 /** A handler of a route about one endpoint, from one that takes its id. */
-export function byId(handle: (call: Call, id: number) => Promise<Answer>) {
-  return (call: Call): Answer | Promise<Answer> => {
+export function byId<Ports>(
+  ports: Ports,
+  handle: (ports: Ports, call: Call, id: number) => Promise<Answer>,
+): (call: Call) => Answer | Promise<Answer> {
+  return (call) => {
     const id = idOf(call.params);
-    return id === null ? malformedId() : handle(call, id);
+    return id === null ? malformedId() : handle(ports, call, id);
   };
 }
 
