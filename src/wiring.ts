@@ -214,7 +214,7 @@ function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers):
         count: (request) =>
           countAnybody({ authorizer, trustedProxies: config.trustedProxies }, request, clock()),
       });
-      docsRoutes(app, describeApi(routes));
+      docsRoutes(app, () => describeApi(routes));
     },
     clock,
     probes: probesOf(pod),

@@ -12,20 +12,24 @@ import type { ApiDocument } from './document.ts';
  * The description and its page, without a key: GET /api/v3/openapi.json, and GET /api/v3/docs with the files that the
  * page loads. Everything is made at the start, so a request only sends bytes.
  */
-export function docsRoutes(app: Express, document: ApiDocument): void {
-  const description = new StaticFile(
-    Buffer.from(JSON.stringify(document)),
-    'application/json; charset=utf-8',
-  );
+export function docsRoutes(app: Express, describe: () => ApiDocument): void {
   const page = new StaticFile(Buffer.from(pageHtml()), 'text/html; charset=utf-8');
 
   const serve = (path: string, handler: RequestHandler): void => {
     app.all(path, named(path), onlyMethods('GET', 'HEAD'), handler);
   };
-  serve(DESCRIPTION_PATH, serveFile(description));
+  serve(DESCRIPTION_PATH, serveFile(description(describe)));
   serve(DOCS_PATH, serveFile(page, PAGE_HEADERS));
   for (const [name, file] of assets()) serve(`${DOCS_PATH}/${name}`, serveFile(file));
   app.use(DOCS_PATH, (request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
+}
+
+let described: StaticFile | undefined;
+
+/** Made once in a process: all its pods have the same routes, and writing the description takes 20 ms. */
+function description(describe: () => ApiDocument): StaticFile {
+  described ??= new StaticFile(Buffer.from(JSON.stringify(describe())), 'application/json; charset=utf-8');
+  return described;
 }
 
 function pageHtml(): string {
