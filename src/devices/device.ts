@@ -373,20 +373,21 @@ interface KeptText {
 
 /**
  * Keeps the texts of devices: most have not changed since the last call, and making one takes ten times as long as
- * finding it here. The row of a device determines its slot; devices with the same slot replace each other.
+ * finding it here. A device's row determines its slot, shared with others in a large fleet. Slots come as the fleet grows.
  */
 export class DeviceTexts {
   readonly #write: typeof changedDeviceJson;
-  readonly #kept: (KeptText | undefined)[];
+  readonly #slotsMax: number; // a power of two
+  readonly #kept: (KeptText | undefined)[] = [];
 
-  /** `slots`: a power of two. */
-  constructor(write: typeof changedDeviceJson, slots: number) {
+  constructor(write: typeof changedDeviceJson, slotsMax: number) {
     this.#write = write;
-    this.#kept = new Array(slots).fill(undefined);
+    this.#slotsMax = slotsMax;
   }
 
   text(device: Device, nowMs: number, headingDeg = 0, ignition: boolean | null = null): string {
-    const slot = device.row & (this.#kept.length - 1);
+    const slot = device.row & (this.#slotsMax - 1);
+    while (this.#kept.length <= slot) this.#kept.push(undefined);
     const kept = this.#kept[slot];
     const status = statusOf(device.statusFacts, nowMs);
     if (kept?.status === status && kept.device.isSame(device)) return kept.text;

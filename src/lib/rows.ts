@@ -1,7 +1,11 @@
 import { invariant } from './errors.ts';
 
-/** Rows of a page. Memory grows by a page, so nothing is copied for that. */
+/**
+ * Rows of a page. Memory grows by a page, so nothing is copied for that. Only the first one begins small and is copied as
+ * it grows: many of those who keep rows have few.
+ */
 const PAGE_BITS = 12;
+const FIRST_ROWS = 2 ** 6;
 const PAGE_ROWS = 2 ** PAGE_BITS;
 const IN_PAGE = PAGE_ROWS - 1;
 
@@ -16,6 +20,8 @@ export class RowPages {
   readonly #ints: Uint32Array[] = [];
   readonly #free: number[] = [];
   #used = 0;
+  /** For how many rows there is memory. */
+  #room = 0;
 
   constructor(rowDoubles: number) {
     this.#rowDoubles = rowDoubles;
@@ -32,12 +38,19 @@ export class RowPages {
   take(): number {
     const freed = this.#free.pop();
     if (freed !== undefined) return freed;
-    if (this.#used === PAGE_ROWS * this.#doubles.length) {
-      const page = new ArrayBuffer(PAGE_ROWS * this.#rowDoubles * Float64Array.BYTES_PER_ELEMENT);
-      this.#doubles.push(new Float64Array(page));
-      this.#ints.push(new Uint32Array(page));
-    }
+    if (this.#used === this.#room) this.#grow();
     return this.#used++;
+  }
+
+  #grow(): void {
+    const isFirst = this.#room < PAGE_ROWS;
+    const rows = isFirst ? Math.max(FIRST_ROWS, 2 * this.#room) : PAGE_ROWS;
+    const doubles = new Float64Array(rows * this.#rowDoubles);
+    const number = isFirst ? 0 : this.#doubles.length;
+    if (isFirst && this.#room > 0) doubles.set(this.#doubles[0] as Float64Array);
+    this.#doubles[number] = doubles;
+    this.#ints[number] = new Uint32Array(doubles.buffer);
+    this.#room = isFirst ? rows : this.#room + rows;
   }
 
   free(row: number): void {
