@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { formatIso, HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
 import { StreamClient } from '../support/feeds/feedReader.ts';
-import { callApi, faceOf, logIn, setPassword } from '../support/http/application.ts';
+import { callApi, faceOf, logIn, makeOwner, setPassword } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
 import { describedRoutes } from '../support/http/describedApi.ts';
 import { manualClock } from '../support/manualClock.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { NO_LIMITS, type Pod, type Reply, startPod } from '../support/pod.ts';
+import { countLockWaiters, holdTransaction } from '../support/postgres/holdTransaction.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const [SEEN, ALSO, UNSEEN, MISSING] = [
@@ -21,6 +22,7 @@ const fromMs = clock() - HOUR_MS;
 const WINDOW = `from=${formatIso(fromMs)}&to=${formatIso(clock())}`;
 const HERE = 'lat=41.9&lng=12.5';
 const GROUPS = ['north', 'cold, wet'];
+const OTHER = 'other@example.com';
 
 let limited = '';
 let area = 0;
@@ -272,5 +274,23 @@ describe('a key with groups', () => {
     // Pages do not know what was seen before: the reader begins anew.
     const late = await ask('GET /devices/changes', at, limited);
     assert.deepEqual([late.status, late.body.error?.code], [410, 'CURSOR_EXPIRED']);
+  });
+
+  test('lists events on two connections of its account, however often it asks, and another account lists its own', async (t) => {
+    await makeOwner(owner.admin, OTHER);
+    const { key: other } = await owner.admin.key(OTHER);
+    // Only a caller with groups looks at devices for its events.
+    const unlock = await holdTransaction(owner.sql, (tx) => tx`lock table device in access exclusive mode`);
+    t.after(unlock);
+    const paths = ['/api/v3/events', `/api/v3/areas/${area}/events`];
+    const asked = Array.from({ length: 40 }, (_, n) => pod.get(paths[n % 2] as string, limited));
+    await waitFor(async () => (await countLockWaiters(owner.sql)) >= 2, 'no list waits for the table');
+    for (let n = 0; n < 10; n++) {
+      assert.equal((await pod.get('/api/v3/events', other)).status, 200);
+      assert.ok((await countLockWaiters(owner.sql)) <= 2);
+    }
+    await unlock();
+    // Those that waited for longer than a statement may are refused for now.
+    for (const { status } of await Promise.all(asked)) assert.ok([200, 503].includes(status), String(status));
   });
 });

@@ -2,13 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { collectGarbage } from '../../bench/feeds/changes.ts';
+import { limitedWorlds, type Worlds } from '../../src/access/credentials.ts';
 import type { DeviceFields, Occupant } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { OCCUPANT_STATES, type OccupantState } from '../../src/devices/stays/occupants.memory.ts';
 import { type PackedStays, packStays, type Stay } from '../../src/devices/stays/packedStays.ts';
+import { BulkCalls } from '../../src/http/bulkCalls.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
+import { newTurns } from '../support/workTurns.ts';
 
 const DEVICES = 6;
 const AREAS = [1, 2, 3, 4];
@@ -194,5 +197,57 @@ describe('two million stays', () => {
     assert.ok(bytes <= 16, `${bytes} bytes for a stay`);
     const { total } = fleet.occupants([1], 70_500, 'all', { offset: 0, limit: 1 });
     assert.equal(total, DEVICES_HELD);
+  });
+});
+
+describe('for a caller who sees few of very many devices in an area', () => {
+  const MANY = 30_000;
+  const LARGE = limitedWorlds([1], ['north']);
+  const SMALL = limitedWorlds([2], ['north']);
+  const PAGE = { offset: 0, limit: 50 };
+  const fleet = new Fleet();
+  const NORTH = [MANY - 1, MANY, MANY + 1];
+  for (let id = 1; id <= MANY + 1; id++) {
+    const worldId = id > MANY ? 2 : 1;
+    const groups = NORTH.includes(id) ? ['north'] : ['south'];
+    fleet.putDevice(fieldsOf({ id, imei: String(350_000_000_000_000 + id), worldId, groups }), 1);
+    const stay = { areaId: 1, insideSinceMs: 1_700_000_000_000 + id, confirmedAtMs: null };
+    inOneGo(fleet.putStays(id, packStays([stay]), 1));
+  }
+  const seenIn = (worlds: Worlds) => fleet.occupantsSeen(worlds, 1, 'all', PAGE);
+
+  test('a turn ends by the clock, and not before', (t) => {
+    let nowMs = 0;
+    let msPerLook = 0;
+    t.mock.method(performance, 'now', () => {
+      nowMs += msPerLook;
+      return nowMs;
+    });
+    const turnsOf = (): number => {
+      let turns = 1;
+      const steps = seenIn(LARGE);
+      for (let step = steps.next(); ; step = steps.next(), turns++) {
+        if (step.done !== true) continue;
+        const { total, page } = step.value;
+        assert.deepEqual([total, page.map(({ device }) => device.id)], [2, NORTH.slice(0, 2)]);
+        return turns;
+      }
+    };
+    assert.equal(turnsOf(), 1, 'no time passes');
+    msPerLook = 5;
+    assert.ok(turnsOf() > 100, 'each look finds that much time has passed');
+  });
+
+  test('another account has its list before one of many is counted', async () => {
+    const calls = new BulkCalls(newTurns());
+    const order: string[] = [];
+    const busy = Array.from({ length: 20 }, () =>
+      calls.run(1, () => seenIn(LARGE)).then(() => order.push('large')),
+    );
+    const { total } = await calls.run(2, () => seenIn(SMALL));
+    order.push('small');
+    assert.equal(total, 1);
+    await Promise.all(busy);
+    assert.equal(order.indexOf('small'), 0, order.join());
   });
 });
