@@ -79,6 +79,7 @@ function encodingFor(request: Request): Encoding | null {
  */
 export function namesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch === etag) return true; // nearly always
   return ifNoneMatch
     .split(',')
     .some((tag) => tag.trim() === '*' || `W/${tag.trim().replace(/^W\//, '')}` === etag);

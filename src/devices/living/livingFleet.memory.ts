@@ -156,20 +156,25 @@ export class LivingFleet {
   *tileMark(worldIds: readonly number[], tile: Tile, nowMs: number): Steps<TileMark> {
     const worlds = this.#worldsOf(worldIds);
     for (let atMs = nowMs; ; ) {
-      let hasPaused = false;
-      for (const world of worlds) {
-        const steps = world.tiles(atMs).prepare(atMs);
-        for (let step = steps.next(); step.done !== true; step = steps.next()) {
-          hasPaused = true;
-          yield;
-        }
-      }
-      const seconds = worlds.map((world) => world.tiles(atMs).nowMs);
-      atMs = Math.max(atMs, ...seconds);
-      if (hasPaused || new Set(seconds).size > 1) continue;
-      const stamps = worldIds.map((id) => this.#worlds.get(id)?.tiles(atMs).stamp(tile) ?? 0);
-      return { stamps, nowMs: seconds[0] ?? nowMs };
+      const mark = this.tileMarkAtOnce(worldIds, tile, atMs);
+      if (mark !== null) return mark;
+      for (const world of worlds) yield* world.tiles(atMs).prepare(atMs);
+      atMs = Math.max(atMs, ...worlds.map((world) => world.tiles(atMs).nowMs));
     }
+  }
+
+  /** The same without steps; null where something has to be counted first. */
+  tileMarkAtOnce(worldIds: readonly number[], tile: Tile, nowMs: number): TileMark | null {
+    const stamps: number[] = [];
+    let secondMs: number | null = null;
+    for (const id of worldIds) {
+      const tiles = this.#worlds.get(id)?.tiles(nowMs);
+      stamps.push(tiles?.stamp(tile) ?? 0);
+      if (tiles === undefined) continue;
+      if (!tiles.isPrepared(nowMs) || (secondMs ?? tiles.nowMs) !== tiles.nowMs) return null;
+      secondMs = tiles.nowMs;
+    }
+    return { stamps, nowMs: secondMs ?? nowMs };
   }
 
   /** What a tile shows of the devices that pass, as of a mark that was made just now, and until when if nothing changes. */

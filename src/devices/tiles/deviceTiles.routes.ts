@@ -10,6 +10,7 @@ import { malformedTile, TILE_MESSAGE, tileAnswer, tileAnswers, tileOf } from '..
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Fleet } from '../fleet.memory.ts';
 import { type DeviceFilter, FILTER_ERRORS, FILTERS, readFilter } from '../living/deviceFilter.ts';
+import type { TileMark } from '../living/livingFleet.memory.ts';
 import { deviceTile, TILE_DEVICES_MAX } from './deviceTile.ts';
 import { KeptTiles } from './keptTiles.memory.ts';
 
@@ -52,26 +53,47 @@ function answered(ports: DeviceTilePorts, kept: KeptTiles, call: Call): Answer |
   if (tile === null) return malformedTile();
   const filter = readFilter(call.query, call.caller.worldIds);
   if (!filter.ok) return filter.error;
-  return answerInTurns(ports, call.caller.accountId, made(ports.fleet, kept, call, tile, filter.value));
+  const asked = { tile, filter: filter.value, name: nameOf(call, tile, filter.value) };
+  const mark = ports.fleet.living.tileMarkAtOnce(call.caller.worldIds, tile, call.nowMs);
+  const known = mark === null ? null : knownAnswer(kept, call, asked, mark);
+  return known ?? answerInTurns(ports, call.caller.accountId, made(ports.fleet, kept, call, asked));
 }
 
-function* made(
-  { living }: Fleet,
+interface AskedTile {
+  readonly tile: Tile;
+  readonly filter: DeviceFilter | null;
+  /** Unique for the account. */
+  readonly name: string;
+}
+
+function nameOf({ caller }: Call, { z, x, y }: Tile, filter: DeviceFilter | null): string {
+  return `${caller.worldIds} ${z}/${x}/${y} ${filter?.key ?? ''}`;
+}
+
+/** A 304 where the caller knows what the tile still shows; else null. */
+function knownAnswer(
   kept: KeptTiles,
-  { caller: { accountId, worldIds }, header, nowMs }: Call,
-  tile: Tile,
-  filter: DeviceFilter | null,
-): Steps<Answer> {
+  { caller, header }: Call,
+  { name }: AskedTile,
+  mark: TileMark,
+): Answer | null {
   const sent = header('if-none-match');
-  const name = `${worldIds} ${tile.z}/${tile.x}/${tile.y} ${filter?.key ?? ''}`;
-  const mark = yield* living.tileMark(worldIds, tile, nowMs);
-  const known = kept.etag(accountId, name, mark);
-  if (known !== null && namesEtag(sent, known)) return tileAnswer(known, null, sent);
+  if (sent === undefined) return null;
+  const known = kept.etag(caller.accountId, name, mark);
+  return known !== null && namesEtag(sent, known) ? tileAnswer(known, null, sent) : null;
+}
+
+function* made({ living }: Fleet, kept: KeptTiles, call: Call, asked: AskedTile): Steps<Answer> {
+  const { accountId, worldIds } = call.caller;
+  const { tile, filter, name } = asked;
+  const mark = yield* living.tileMark(worldIds, tile, call.nowMs);
+  const known = knownAnswer(kept, call, asked, mark);
+  if (known !== null) return known;
   const { content, untilMs } = yield* living.tile(worldIds, tile, filter, mark);
   const bytes = yield* deviceTile(content, tile);
   const etag = etagOf(bytes);
   kept.put(accountId, name, { stamps: mark.stamps, untilMs, etag });
-  return tileAnswer(etag, bytes, sent);
+  return tileAnswer(etag, bytes, call.header('if-none-match'));
 }
 
 /** Weak: a proxy may compress the tile. */

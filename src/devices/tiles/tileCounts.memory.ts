@@ -9,7 +9,7 @@ import type { SortedList } from '../sortedList.ts';
 import { type Cluster, LOCATED_STATUSES, type LocatedStatus } from './deviceTile.ts';
 import { type Counted, TileCells } from './tileCells.memory.ts';
 
-/** How far ahead devices are noted that become offline. A moving one that keeps sending is looked at as seldom. */
+/** How far ahead the time is noted at which a device becomes offline. A device that keeps sending is checked as seldom. */
 const HORIZON_S = 600;
 /** Without a question for so long, the counts of a world are given up at its next change. */
 const UNUSED_MS = 5 * MINUTE_MS;
@@ -61,17 +61,8 @@ export class TileCounts {
     return nowMs - this.nowMs > UNUSED_MS;
   }
 
-  /**
-   * Must be run to its end before each question: counts are as of `nowMs`, in whole seconds, or a later second that was
-   * asked for before. Several callers may run it at a time.
-   */
-  *prepare(nowMs: number): Steps<void> {
-    for (;;) {
-      const making = this.#making;
-      if (making === null) break;
-      if (making.next().done === true) this.#making = null;
-      else yield;
-    }
+  /** Whether a question can be answered without steps: most seconds nobody becomes offline. */
+  isPrepared(nowMs: number): boolean {
     const nowS = Math.floor(nowMs / 1_000);
     if (nowS > this.#nowS) {
       this.#nowS = nowS;
@@ -81,7 +72,21 @@ export class TileCounts {
         this.#due.push({ second, rows });
       }
     }
-    if (this.#due.length === 0) return;
+    return this.#making === null && this.#due.length === 0;
+  }
+
+  /**
+   * Must be run to its end before each question that is not prepared: counts are as of `nowMs`, in whole seconds, or a later second that was
+   * asked for before. Several callers may run it at a time.
+   */
+  *prepare(nowMs: number): Steps<void> {
+    for (;;) {
+      const making = this.#making;
+      if (making === null) break;
+      if (making.next().done === true) this.#making = null;
+      else yield;
+    }
+    if (this.isPrepared(nowMs)) return;
     const pace = new Pace();
     for (let due = this.#due.at(-1); due !== undefined; due = this.#due.at(-1)) {
       const row = due.rows.pop();
@@ -200,7 +205,7 @@ export class TileCounts {
     this.#cells.move(row, before, this.counted(row), ++lastStamp);
   }
 
-  /** Notes when to look whether a device is offline, unless it is looked at before. */
+  /** Notes when to check whether a device is offline, unless an earlier check is noted. */
   #note(row: number): void {
     if ((this.#entries.get(row) & STATUS) === codeOf('offline')) return;
     const second = Math.min(Math.floor(this.#onlineUntilMs(row) / 1_000), this.#nowS + HORIZON_S);
