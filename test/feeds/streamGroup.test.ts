@@ -5,7 +5,7 @@ import type { ServerState } from '../../src/changelog/serverStarts.ts';
 import type { EventsRead } from '../../src/feeds/cursors.ts';
 import type { FeedPorts } from '../../src/feeds/longPolls.ts';
 import { StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
-import { restMs } from '../../src/feeds/streams/streams.ts';
+import { busyOfLate, restMs } from '../../src/feeds/streams/streams.ts';
 
 const ALL = { devices: true, events: true, aged: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];
@@ -44,11 +44,18 @@ test('a group that does not come first reads its devices in its turn', async () 
   }
 });
 
-test('a group rests as long as it was served, nine times as long where the pod is busy, half a second at most', () => {
-  assert.equal(restMs(50, 0), 50);
-  assert.equal(restMs(50, 0.5), 250);
-  assert.equal(restMs(50, 1), 450);
-  assert.equal(restMs(600, 0), 500);
+test('a group rests for a quarter of the time that it was served, nine times as long where the pod is busy, half a second at most', () => {
+  for (const busy of [0, 0.1, 0.2]) assert.equal(restMs(40, busy), 10);
+  assert.ok(Math.abs(restMs(40, 0.45) - 185) < 1e-9);
+  for (const busy of [0.7, 1]) assert.equal(restMs(40, busy), 360);
+  assert.equal(restMs(600, 1), 500);
+});
+
+test('a busy moment does not make a pod a busy one, and half a second does', () => {
+  assert.equal(busyOfLate(0, { active: 0, idle: 0 }), 0);
+  assert.ok(busyOfLate(0.1, { active: 15, idle: 0 }) < 0.15);
+  assert.ok(busyOfLate(0.1, { active: 450, idle: 50 }) > 0.6);
+  assert.ok(busyOfLate(0.9, { active: 50, idle: 450 }) < 0.35);
 });
 
 function at(seen: Snapshot): EventsRead {

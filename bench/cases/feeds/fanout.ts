@@ -22,7 +22,11 @@ const SMOKE_STREAMS = 50;
 const PER_KEY = 10;
 /** Streams of which every message is read. */
 const READ = 100;
+/** Half of them is a quarter of a million messages a second: how soon they come is asked at that rate. */
 const POINTS_PER_SECOND = 100;
+const CALM_POINTS_PER_SECOND = 50;
+/** The first messages of a process take longer than those that follow. */
+const WARM_UP_SECONDS = 2;
 const BATCH = 10;
 /** Devices of another account, behind those of the world, and how many there are. */
 const FIRST_OTHER = 200_000;
@@ -72,28 +76,15 @@ async function measureFanout(context: CaseContext): Promise<CaseOutcome> {
   await sleep(smoke ? 0 : SETTLE_MS);
   const idle = await pod.ask({ kind: 'collected' });
 
-  say(`${POINTS_PER_SECOND} points/s to ${streams} streams`);
-  if (context.profile) await pod.ask({ kind: 'profile', of: 'a message' });
-  const usedBefore = await pod.ask({ kind: 'usage' });
-  const countedBefore = await counters.ask({ kind: 'count' });
-  const startMs = performance.now();
-  const points = await fleet.moveSteadily(seconds, POINTS_PER_SECOND);
-  const counted = await received(counters, points);
-  const tookSeconds = (performance.now() - startMs) / 1_000;
-  const used = await pod.ask({ kind: 'usage' });
-  const messages = points * streams;
-  const profiled = context.profile ? await pod.ask({ kind: 'profiled', calls: messages }) : null;
-  const cpuUs = used.cpuUs - usedBefore.cpuUs;
-  const latencies = new Latencies(counted.latencies);
+  const told = { context, pod, counters, fleet, streams, seconds };
+  await fleet.moveSteadily(smoke ? SMOKE_SECONDS : WARM_UP_SECONDS, POINTS_PER_SECOND);
+  await reopen(counters, open);
+  const calm = await measureTold(told, CALM_POINTS_PER_SECOND);
+  await reopen(counters, open);
+  const { row, written, messages, cpuUs, profile } = await measureTold(told, POINTS_PER_SECOND);
   await counters.ask({ kind: 'close' });
 
   say('the same bytes by plain sockets');
-  const reads = Math.max(1, Math.round((counted.reads - countedBefore.reads) / streams));
-  const written = {
-    times: reads,
-    bytes: Math.round((counted.bytes - countedBefore.bytes) / streams / reads),
-    everyMs: (1_000 * tookSeconds) / reads,
-  };
   const floorCpuUs = await measureFloor(counters, open, written);
 
   say('ingest beside streams');
@@ -105,32 +96,78 @@ async function measureFanout(context: CaseContext): Promise<CaseOutcome> {
     kind: 'measured',
     size: `${devices} devices, ${streams} streams`,
     rows: [
+      ...[calm.row, row].map((each) => ({ ...each, rssMb: idle.rssMb })),
       {
-        what: `${POINTS_PER_SECOND} points/s to ${streams} streams`,
-        unit: 'messages',
-        perSecond: messages / tookSeconds,
-        ...latencies.percentiles(),
-        cpuUs: cpuUs / messages,
-        rssMb: idle.rssMb,
-        serverBusy: cpuUs / 1e6 / tookSeconds,
-        loadBusy: (counted.cpuUs - countedBefore.cpuUs) / 1e6 / tookSeconds,
-      },
-      {
-        what: `floor: socket.write of the same bytes, ${reads} times`,
+        what: `floor: socket.write of the same bytes, ${written.times} times`,
         unit: 'messages',
         cpuUs: floorCpuUs / messages,
       },
     ],
     metrics: {
       messages_per_core_second: messages / (cpuUs / 1e6),
-      p99_ms: latencies.percentile(0.99),
+      p99_ms: calm.row.p99Ms,
       heap_kb_per_stream: (1_024 * (idle.heapMb - before.heapMb)) / streams,
       ...beside,
       viewer_share_of_bytes: share,
       of_floor_by_cpu: floorCpuUs / cpuUs,
     },
-    ...(profiled?.profile && { profiles: [profiled.profile] }),
+    ...(profile && { profiles: [profile] }),
   };
+}
+
+interface Told {
+  readonly context: CaseContext;
+  readonly pod: PodWorker;
+  readonly counters: Counters;
+  readonly fleet: MovingFleet;
+  readonly streams: number;
+  readonly seconds: number;
+}
+
+/** What it costs to tell so many points to all streams, and how soon they are told. Streams must have just been opened. */
+async function measureTold(
+  { context: { say, profile }, pod, counters, fleet, streams, seconds }: Told,
+  pointsPerSecond: number,
+) {
+  const what = `${pointsPerSecond} points/s to ${streams} streams`;
+  say(what);
+  if (profile) await pod.ask({ kind: 'profile', of: 'a message' });
+  const usedBefore = await pod.ask({ kind: 'usage' });
+  const before = await counters.ask({ kind: 'count' });
+  const startMs = performance.now();
+  const points = await fleet.moveSteadily(seconds, pointsPerSecond);
+  const counted = await received(counters, points);
+  const tookSeconds = (performance.now() - startMs) / 1_000;
+  const used = await pod.ask({ kind: 'usage' });
+  const messages = points * streams;
+  const profiled = profile ? await pod.ask({ kind: 'profiled', calls: messages }) : null;
+  const cpuUs = used.cpuUs - usedBefore.cpuUs;
+  const reads = Math.max(1, Math.round((counted.reads - before.reads) / streams));
+  return {
+    row: {
+      what,
+      unit: 'messages',
+      perSecond: messages / tookSeconds,
+      ...new Latencies(counted.latencies).percentiles(),
+      cpuUs: cpuUs / messages,
+      serverBusy: cpuUs / 1e6 / tookSeconds,
+      loadBusy: (counted.cpuUs - before.cpuUs) / 1e6 / tookSeconds,
+    },
+    written: {
+      times: reads,
+      bytes: Math.round((counted.bytes - before.bytes) / streams / reads),
+      everyMs: (1_000 * tookSeconds) / reads,
+    },
+    messages,
+    cpuUs,
+    profile: profiled?.profile,
+  };
+}
+
+/** Counts begin again. */
+async function reopen(counters: Counters, open: () => Promise<Counted>): Promise<void> {
+  await counters.ask({ kind: 'close' });
+  await open();
 }
 
 /** Keys of the owner of the world. */

@@ -75,6 +75,8 @@ export class StreamGroup {
   isResting = false;
   /** What the pod had done by then: since, it was busy with other things. */
   restedFrom = performance.eventLoopUtilization();
+  /** The share of its time that it was of late, 0 to 1. */
+  busy = 0;
 
   constructor(
     ports: FeedPorts,

@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { type EventLoopUtilization, performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Keyring } from '../../access/authorizer.ts';
 import { type KeyState, worldsKey } from '../../access/credentials.ts';
@@ -21,7 +21,14 @@ export const STREAMS_PER_ACCOUNT = 5_000;
 const GATHER_MS = 20;
 /** How long first pages are made at once: with many groups in one world, the others' are made in turns. */
 const AT_ONCE_MS = 1;
-const REST_SHARES = { idle: 1, busy: 9 };
+/**
+ * How long a group rests, by the time that it took to serve it: the one where the event loop was busy for at most such a
+ * share of the time, the other where it was for more than the higher one.
+ */
+const REST_SHARES = { idle: 0.25, busy: 9 };
+const BUSY = { from: 0.2, to: 0.7 };
+/** One rest is short and may have been a busy moment. */
+const BUSY_HALF_LIFE_MS = 250;
 const REST_MAX_MS = 500;
 /** After Postgres could not be asked. */
 const RETRY_MS = 1_000;
@@ -255,7 +262,7 @@ export class Streams {
       this.#due.add(group);
       return;
     }
-    const busy = performance.eventLoopUtilization(group.restedFrom).utilization;
+    group.busy = busyOfLate(group.busy, performance.eventLoopUtilization(group.restedFrom));
     const wants = { devices: group.hasNewDevices, events: group.hasNewEvents, aged: group.hasAged };
     const atMs = this.#ports.clock();
     const startMs = performance.now();
@@ -282,7 +289,7 @@ export class Streams {
       hasFailed = true;
     } finally {
       group.isFlushing = false;
-      const forMs = restMs(performance.now() - startMs, busy);
+      const forMs = restMs(performance.now() - startMs, group.busy);
       group.restedFrom = performance.eventLoopUtilization();
       this.#rest(group, hasFailed ? RETRY_MS : forMs);
     }
@@ -328,12 +335,22 @@ export class Streams {
 }
 
 /**
- * How long a group rests that was served for so long: the same where the pod has nothing else to do, so that readers are
- * told soon, and nine times as long where it is busy, so that many readers take a tenth of a core. `busy`: 0 to 1.
+ * How long a group rests that was served for so long: a quarter of it where the pod has little else to do, so that readers
+ * are told soon, and nine times as long where it is busy, so that many readers take a tenth of a core. `busy`: 0 to 1.
  */
 export function restMs(servedMs: number, busy: number): number {
-  const share = REST_SHARES.idle + busy * (REST_SHARES.busy - REST_SHARES.idle);
+  const weight = Math.min(1, Math.max(0, (busy - BUSY.from) / (BUSY.to - BUSY.from)));
+  const share = REST_SHARES.idle + weight * (REST_SHARES.busy - REST_SHARES.idle);
   return Math.min(REST_MAX_MS, share * servedMs);
+}
+
+/** The share of the time that the event loop was busy for, with that since `restedFrom`: of two rests the longer counts more. */
+export function busyOfLate(
+  before: number,
+  { active, idle }: Pick<EventLoopUtilization, 'active' | 'idle'>,
+): number {
+  const kept = 2 ** (-(active + idle) / BUSY_HALF_LIFE_MS);
+  return active === 0 ? kept * before : kept * before + (1 - kept) * (active / (active + idle));
 }
 
 function send({ chunkFor, cursor }: StreamPiece, reader: StreamReader): void {
