@@ -1,9 +1,9 @@
-import type { LiveBody, StreamSink } from '../http/answer.ts';
+import type { LiveBody, LiveChunk, StreamSink } from '../http/answer.ts';
 import { liveChunk } from '../http/liveBody.ts';
 import { formatIso } from '../lib/time.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { ShareState } from './share.ts';
-import type { SharedFleet, SharedFleetPorts } from './sharedFleet.ts';
+import type { SharedDevice, SharedFleet, SharedFleetPorts } from './sharedFleet.ts';
 
 /** Open streams of one share on one pod, and of all shares of an account. */
 const STREAMS_PER_SHARE = 1_000;
@@ -20,9 +20,15 @@ interface ShareStreamPorts extends Pick<SharedFleetPorts, 'shares' | 'clock' | '
 
 interface ShareReader {
   readonly sink: StreamSink;
-  /** The texts of the vehicles as they were sent, by their ids. */
+  /** The messages of the vehicles as they were sent, by their ids. */
   readonly sent: Map<number, string>;
   beatMs: number;
+}
+
+/** A vehicle as all readers of a share are told of it. */
+interface ToldDevice {
+  readonly id: number;
+  readonly text: string;
 }
 
 /** The readers of one share. */
@@ -30,6 +36,15 @@ interface Watched {
   share: ShareState;
   readonly readers: Set<ShareReader>;
   isLooking: boolean;
+  /** The last view, and the texts that were made from it. */
+  view: readonly SharedDevice[];
+  told: readonly ToldDevice[];
+}
+
+/** What was sent last: most readers lack the same. */
+interface LastSent {
+  news: string;
+  chunk: LiveChunk;
 }
 
 /**
@@ -69,7 +84,8 @@ export class ShareStreams {
 
   #attach(share: ShareState, sink: StreamSink): { close(): void } {
     const { fingerprint, accountId } = share;
-    const watched = this.#watched.get(fingerprint) ?? { share, readers: new Set(), isLooking: false };
+    const none = { readers: new Set<ShareReader>(), isLooking: false, view: [], told: [] };
+    const watched = this.#watched.get(fingerprint) ?? { share, ...none };
     this.#watched.set(fingerprint, watched);
     const reader: ShareReader = { sink, sent: new Map(), beatMs: this.#ports.clock() };
     watched.readers.add(reader);
@@ -110,11 +126,12 @@ export class ShareStreams {
       }
       watched.share = share;
       const { turns, shared } = this.#ports;
-      const devices = await shared.devices(share);
-      const texts = await turns.once(share.accountId, () =>
-        devices.map((device) => [device.id, JSON.stringify(device)] as const),
-      );
-      await turns.run(share.accountId, this.#sendSteps(watched, texts));
+      const view = await shared.devices(share);
+      if (view !== watched.view) {
+        watched.told = await turns.once(share.accountId, () => view.map(toldDevice));
+        watched.view = view;
+      }
+      await turns.run(share.accountId, this.#sendSteps(watched));
     } catch (error) {
       this.#ports.log.warn({ err: error }, 'a share cannot be looked at; trying again');
     } finally {
@@ -122,27 +139,33 @@ export class ShareStreams {
     }
   }
 
-  *#sendSteps({ readers }: Watched, texts: readonly (readonly [number, string])[]): Steps<void> {
+  *#sendSteps({ readers, told }: Watched): Steps<void> {
     const pace = new Pace();
+    const present = new Set(told.map(({ id }) => id));
+    let last = null as LastSent | null;
     for (const reader of readers) {
       if (pace.isDue()) yield* pace.pause();
-      this.#send(reader, texts);
+      const { sink } = reader;
+      if (sink.pendingBytes > PENDING_MAX_BYTES) {
+        sink.destroy();
+        continue;
+      }
+      const news = this.#newsFor(reader, told, present);
+      if (news === '') continue;
+      if (last?.news !== news) last = { news, chunk: liveChunk(news) };
+      sink.write(last.chunk);
     }
   }
 
-  #send(reader: ShareReader, texts: readonly (readonly [number, string])[]): void {
-    const { sink, sent } = reader;
-    if (sink.pendingBytes > PENDING_MAX_BYTES) {
-      sink.destroy();
-      return;
-    }
+  /** What a reader lacks, which it has then. */
+  #newsFor(reader: ShareReader, told: readonly ToldDevice[], present: ReadonlySet<number>): string {
+    const { sent } = reader;
     let news = '';
-    for (const [id, text] of texts) {
+    for (const { id, text } of told) {
       if (sent.get(id) === text) continue;
       sent.set(id, text);
-      news += `event: device\ndata: ${text}\n\n`;
+      news += text;
     }
-    const present = new Set(texts.map(([id]) => id));
     for (const id of sent.keys()) {
       if (present.has(id)) continue;
       sent.delete(id);
@@ -153,6 +176,10 @@ export class ShareStreams {
       reader.beatMs = nowMs;
       news += `event: heartbeat\ndata: {"at":"${formatIso(nowMs)}"}\n\n`;
     }
-    if (news !== '') sink.write(liveChunk(news));
+    return news;
   }
+}
+
+function toldDevice(device: SharedDevice): ToldDevice {
+  return { id: device.id, text: `event: device\ndata: ${JSON.stringify(device)}\n\n` };
 }

@@ -3,6 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Keyring } from '../../src/access/authorizer.ts';
 import type { LogFollower } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
+import type { LiveChunk } from '../../src/http/answer.ts';
 import { DeadlineExceeded } from '../../src/lib/time.ts';
 import type { ShareState } from '../../src/shares/share.ts';
 import { SharedFleet } from '../../src/shares/sharedFleet.ts';
@@ -86,6 +87,35 @@ describe('streams of shares', () => {
     await waitFor(() => told(last, 41.6) === 1);
     assert.equal(join(share), null);
     assert.ok(readers.every((reader) => told(reader, 41.5) === 1 && told(reader, 41.6) === 1));
+  });
+
+  test('a change costs a thousand readers one text and one chunk', async (t) => {
+    const share = shareOf(1, 1);
+    const { move, join } = openStreams(t, [share]);
+    const readers = Array.from({ length: OF_SHARE }, () => join(share) ?? assert.fail('there is room'));
+    const chunks = new Map<FakeReader, LiveChunk[]>(readers.map((reader) => [reader, []]));
+    for (const [reader, written] of chunks) {
+      const write = reader.write.bind(reader);
+      reader.write = (chunk) => {
+        written.push(chunk);
+        write(chunk);
+      };
+    }
+    let made = 0;
+    const { stringify } = JSON;
+    t.mock.method(JSON, 'stringify', (...values: Parameters<typeof stringify>) => {
+      if (values[0]?.place !== undefined) made++;
+      return stringify(...values);
+    });
+    for (const lat of [41.5, 41.6]) {
+      await waitFor(() => readers.every(({ text }) => text !== ''));
+      for (const written of chunks.values()) written.length = 0;
+      made = 0;
+      move(lat);
+      await waitFor(() => readers.every((reader) => told(reader, lat) === 1));
+      assert.equal(made, 1, 'texts of the vehicle');
+      assert.equal(new Set([...chunks.values()].flat()).size, 1, 'chunks');
+    }
   });
 
   test('an account has room for two thousand, and leaves another account its own', (t) => {
