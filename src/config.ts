@@ -3,6 +3,7 @@ import { type CleanedEnv, customCleanEnv, EnvError, makeExactValidator } from 'e
 import { CidrSet, parseCidrs } from './access/ipAddress.ts';
 import type { ConsoleTiles } from './console/consoleTiles.ts';
 import { fail, ok, type Result } from './lib/result.ts';
+import { parseRedisUrl } from './redis/redisUrl.ts';
 
 // The error of each completes a line that begins with the name of the variable: "PORT must be …". It shows the value
 // only where that can be no secret.
@@ -42,6 +43,21 @@ const url = (...protocols: readonly string[]) =>
     const starts = protocols.map((protocol) => `${protocol}//`).join(' or ');
     throw new EnvError(`must be a URL that starts with ${starts}`);
   });
+
+/** A URL of a server, which may carry a password and name files. */
+const serverUrl = (parse: (text: string) => Result<NamedFiles, string[]>) =>
+  makeExactValidator((value) => {
+    const parsed = parse(value);
+    if (!parsed.ok) throw new EnvError(parsed.error.join('; '));
+    const unread = parsed.value.files.filter(({ path }) => startOf(path, 1) === null);
+    if (unread.length === 0) return value;
+    const names = unread.map(({ parameter }) => parameter).join(', ');
+    throw new EnvError(`names files that this process cannot read: ${names}`);
+  });
+
+interface NamedFiles {
+  readonly files: readonly { readonly parameter: string; readonly path: string }[];
+}
 
 /** A comma list of addresses and networks. */
 const cidrs = makeExactValidator<CidrSet>((value) => {
@@ -142,7 +158,7 @@ const callsPerWindow = wholeNumber(0, 1_000_000_000);
 
 const ADMIN_VARIABLES = {
   DATABASE_URL: url('postgres:', 'postgresql:')({ default: undefined }),
-  REDIS_URL: url('redis:', 'rediss:')({ default: undefined }),
+  REDIS_URL: serverUrl(parseRedisUrl)({ default: undefined }),
   DATA_DIR: text({ default: DEFAULT_DATA_DIR }),
   LOG_LEVEL: oneOf(LOG_LEVELS)({ default: 'info' }),
   INGEST_HOST: text({ default: LOOPBACK }),

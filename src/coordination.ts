@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { RateLimiter, RateLimits, WorldVersions } from './redis/rateLimiter.ts';
 import { LocalRateLimiter, localWorldVersions } from './redis/rateLimiter.ts';
-import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
+import { connectRedis, keepTogether, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
 import { RedisRateLimiter, RedisWorldVersions } from './redis/redisRateLimiter.ts';
 import {
   type DeliverySchedule,
@@ -53,6 +53,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
   const names = redisKeys(ports.instanceId);
   const commands = connectRedis(config.redisUrl, ports.log);
   const subscriber = connectRedis(config.redisUrl, ports.log);
+  keepTogether(commands, subscriber);
   const port = new RedisPort(commands, { onEvent: (event) => ports.count(event.kind) });
   const notifier = new RedisNotifier(port, subscriber, names.channel, (event) => ports.count(event.kind));
   return {

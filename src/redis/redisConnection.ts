@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { invariant } from '../lib/errors.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { parseRedisUrl, readTlsFiles } from './redisUrl.ts';
 
 export interface ConnectionLog {
   info(fields: object, message: string): void;
@@ -20,14 +22,18 @@ const DISCONNECT_TIMEOUT_MS = 100;
 
 /**
  * A connection to Redis that always reconnects. While there is none, a command fails at once. Commands and subscriptions
- * each need a connection of their own. Throws on a malformed URL.
+ * each need a connection of their own. Where the URL names sentinels, each connection asks them for the master first.
+ * Throws on a malformed URL and when a file that it names cannot be read.
  *
  * Logs when the connection is made and lost, not each attempt, and never the URL: it may contain a password. Of an error
  * only the message is logged, because ioredis attaches the failed command, which for AUTH contains the password.
  */
 export function connectRedis(url: string, log: ConnectionLog): Redis {
-  const { host } = new URL(url);
-  const redis = new Redis(url, {
+  const parsed = parseRedisUrl(url);
+  invariant(parsed.ok, 'the URL of Redis is malformed');
+  const { name } = parsed.value;
+  const options = {
+    ...readTlsFiles(parsed.value),
     // An increment whose answer was lost may have been counted, so no command is sent again or queued for later.
     // Without maxRetriesPerRequest 0 such a command would be dropped without settling its promise.
     autoResendUnfulfilledCommands: false,
@@ -40,15 +46,32 @@ export function connectRedis(url: string, log: ConnectionLog): Redis {
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
     keepAlive: KEEP_ALIVE_MS,
     disconnectTimeout: DISCONNECT_TIMEOUT_MS,
-    retryStrategy: (attempt) => Math.min(RETRY_MIN_MS * 2 ** (attempt - 1), RETRY_MAX_MS),
+    retryStrategy: (attempt: number) => Math.min(RETRY_MIN_MS * 2 ** (attempt - 1), RETRY_MAX_MS),
     // After a failover the old master is a replica, and keeps its connections. READONLY is an error code of the
     // protocol. Redis 6 puts it into the message of the script that failed.
-    reconnectOnError: (error) => error.message.includes('READONLY'),
-  });
-  logChanges(redis, host, log);
+    reconnectOnError: ({ message }: Error) => message.includes('READONLY'),
+  };
+  const redis = parsed.value.url === null ? new Redis(options) : new Redis(parsed.value.url, options);
+  logChanges(redis, name, log);
   return redis;
+}
+
+/**
+ * Connects the subscriber again when the commands go to another server. A subscriber sends nothing, so it would not notice
+ * for many minutes that its own server has vanished.
+ */
+export function keepTogether(commands: Redis, subscriber: Redis): void {
+  commands.on('ready', () => {
+    if (subscriber.status === 'ready' && serverOf(subscriber) !== serverOf(commands))
+      subscriber.disconnect(true);
+  });
+}
+
+function serverOf({ stream }: Redis): string {
+  return `${stream.remoteAddress} ${stream.remotePort}`;
 }
 
 /** True as soon as the connection can be used; false if it cannot be used within `limitMs`. */

@@ -37,14 +37,15 @@ export function skipWithoutRedis(): string | false {
   return 'there is no redis-server on this machine';
 }
 
-/** Starts a redis-server of its own on a free port, without persistence. It ends after the test, or with this process. */
-export async function startRedis(t?: TestContext): Promise<TestRedis> {
-  const program = findRedisServer();
-  if (!program)
-    throw new Error('There is no redis-server in PATH, and with CI=true the Redis tests must run.');
+/**
+ * Starts a redis-server of its own on a free port, without persistence. It ends after the test, or with this process.
+ * `settings`: further arguments.
+ */
+export async function startRedis(t?: TestContext, settings: readonly string[] = []): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'fleet-redis-'));
   const port = await findFreePort();
-  let server = await launch(program, port, folder);
+  const launch = () => launchRedis([...serverArgs(port, folder), ...settings], port, folder);
+  let server = await launch();
   const stop = async (): Promise<void> => {
     server.kill('SIGKILL');
     await server.ended;
@@ -58,7 +59,7 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
     stop,
     restart: async () => {
       await stop();
-      server = await launch(program, port, folder);
+      server = await launch();
     },
     pause: () => server.kill('SIGSTOP'),
     resume: () => server.kill('SIGCONT'),
@@ -72,21 +73,18 @@ export const sharedRedis = (): TestRedis =>
     ({ stop }) => stop(),
   );
 
-async function launch(program: string, port: number, folder: string): Promise<Watched> {
+function serverArgs(port: number, folder: string): string[] {
+  const settings = ['--bind', '127.0.0.1', '--port', String(port), '--dir', folder];
+  return [...settings, '--save', '', '--appendonly', 'no'];
+}
+
+/** Starts redis-server in a folder and waits until it answers on the port. Its log goes there. */
+export async function launchRedis(args: readonly string[], port: number, folder: string): Promise<Watched> {
+  const program = findRedisServer();
+  if (!program)
+    throw new Error('There is no redis-server in PATH, and with CI=true the Redis tests must run.');
   const logPath = join(folder, 'redis.log');
   const log = await open(logPath, 'w');
-  const args = [
-    '--bind',
-    '127.0.0.1',
-    '--port',
-    String(port),
-    '--dir',
-    folder,
-    '--save',
-    '',
-    '--appendonly',
-    'no',
-  ];
   const server = await spawnWatched(program, args, { cwd: folder, logFd: log.fd, account: null });
   await log.close();
   let hasEnded = false;
