@@ -50,9 +50,9 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
       close: () => undefined,
     };
   }
-  const names = redisKeys(ports.instanceId);
-  const commands = connectRedis(config.redisUrl, ports.log);
-  const subscriber = connectRedis(config.redisUrl, ports.log);
+  const names = redisKeys(ports.instanceId, config.redisUrl);
+  const commands = connectRedis(config.redisUrl, ports.log, ports.instanceId);
+  const subscriber = connectRedis(config.redisUrl, ports.log, ports.instanceId);
   keepTogether(commands, subscriber);
   const port = new RedisPort(commands, { onEvent: (event) => ports.count(event.kind) });
   const notifier = new RedisNotifier(port, subscriber, names.channel, (event) => ports.count(event.kind));

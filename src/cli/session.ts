@@ -97,11 +97,11 @@ export async function connectVersionPublisher(
   const { connectRedis, redisKeys, RedisPort, whenReady } = await import('../redis/redisConnection.ts');
   const { RedisWorldVersions } = await import('../redis/redisRateLimiter.ts');
   const namespace = await sql.begin((tx) => selectInstanceId(tx));
-  const redis = connectRedis(redisUrl, { info: () => undefined, warn: () => undefined });
+  const redis = connectRedis(redisUrl, { info: () => undefined, warn: () => undefined }, namespace);
   const port = new RedisPort(redis, { onEvent: () => undefined });
   await whenReady(redis, REDIS_LIMIT_MS);
   if (!port.isUsable)
     say('Redis (REDIS_URL) does not answer; running services read this change from the database');
-  const versions = new RedisWorldVersions(port, redisKeys(namespace));
+  const versions = new RedisWorldVersions(port, redisKeys(namespace, redisUrl));
   return { versions, close: () => redis.disconnect() };
 }

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { invariant } from '../lib/errors.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { parseRedisUrl, readTlsFiles } from './redisUrl.ts';
+import { slotConnector } from './slotConnector.ts';
 
 export interface ConnectionLog {
   info(fields: object, message: string): void;
@@ -21,19 +22,28 @@ const KEEP_ALIVE_MS = 10_000;
 const DISCONNECT_TIMEOUT_MS = 100;
 
 /**
+ * Codes of errors by which a server says that another one has the keys. After a failover the old master is a replica, and
+ * keeps its connections. Redis 6 puts READONLY into the message of the script that failed; a node of a cluster says MOVED, and
+ * CLUSTERDOWN while no other one is known.
+ */
+const ELSEWHERE = ['READONLY', 'MOVED ', 'CLUSTERDOWN'];
+
+/**
  * A connection to Redis that always reconnects. While there is none, a command fails at once. Commands and subscriptions
- * each need a connection of their own. Where the URL names sentinels, each connection asks them for the master first.
+ * each need a connection of their own. Where the URL names sentinels, each connection asks them for the master first; where
+ * it names a cluster, for the node that holds the names of `namespace`.
  * Throws on a malformed URL and when a file that it names cannot be read.
  *
  * Logs when the connection is made and lost, not each attempt, and never the URL: it may contain a password. Of an error
  * only the message is logged, because ioredis attaches the failed command, which for AUTH contains the password.
  */
-export function connectRedis(url: string, log: ConnectionLog): Redis {
+export function connectRedis(url: string, log: ConnectionLog, namespace = ''): Redis {
   const parsed = parseRedisUrl(url);
   invariant(parsed.ok, 'the URL of Redis is malformed');
-  const { name } = parsed.value;
+  const { nodes, name } = parsed.value;
   const options = {
     ...readTlsFiles(parsed.value),
+    ...(nodes.length > 0 && { Connector: slotConnector(nodes, redisKeys(namespace, url).channel) }),
     // An increment whose answer was lost may have been counted, so no command is sent again or queued for later.
     // Without maxRetriesPerRequest 0 such a command would be dropped without settling its promise.
     autoResendUnfulfilledCommands: false,
@@ -50,9 +60,7 @@ export function connectRedis(url: string, log: ConnectionLog): Redis {
     keepAlive: KEEP_ALIVE_MS,
     disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     retryStrategy: (attempt: number) => Math.min(RETRY_MIN_MS * 2 ** (attempt - 1), RETRY_MAX_MS),
-    // After a failover the old master is a replica, and keeps its connections. READONLY is an error code of the
-    // protocol. Redis 6 puts it into the message of the script that failed.
-    reconnectOnError: ({ message }: Error) => message.includes('READONLY'),
+    reconnectOnError: ({ message }: Error) => ELSEWHERE.some((code) => message.includes(code)),
   };
   const redis = parsed.value.url === null ? new Redis(options) : new Redis(parsed.value.url, options);
   logChanges(redis, name, log);
@@ -232,12 +240,18 @@ function isUnknownScript(error: unknown): boolean {
 /**
  * The names used in Redis. They begin with the namespace of the deployment (the instance id of its database), so that
  * several deployments can share one Redis. Pods of two versions run side by side during an upgrade, so names do not change.
+ * In a cluster all names are in one slot, by a hash tag, since a script runs on one node.
  */
 export type RedisKeys = ReturnType<typeof redisKeys>;
 
-export function redisKeys(namespace: string) {
-  const prefix = `fleet:${namespace}:`;
+/** `url`: where they are used. */
+export function redisKeys(namespace: string, url = '') {
+  const parsed = parseRedisUrl(url);
+  const isCluster = parsed.ok && parsed.value.nodes.length > 0;
+  const prefix = isCluster ? `fleet:{${namespace}}:` : `fleet:${namespace}:`;
   return {
+    /** In place of a key where there is none. It is neither read nor written. */
+    none: isCluster ? `${prefix}none` : '',
     ipMinute: (ip: string) => `${prefix}im:${ip}`,
     keyMinute: (keyId: number) => `${prefix}km:${keyId}`,
     keyHour: (keyId: number) => `${prefix}kh:${keyId}`,

@@ -49,7 +49,7 @@ export class RedisRateLimiter implements RateLimiter {
   readonly #names: RedisKeys;
   readonly #options: RedisRateLimiterOptions;
   /** The arguments of the script that are the same in each run. */
-  readonly #rules: readonly number[];
+  readonly #rules: readonly (string | number)[];
   readonly #fallback: LocalRateLimiter;
   #batch: Waiting[] = [];
   #inFlight = 0;
@@ -63,7 +63,7 @@ export class RedisRateLimiter implements RateLimiter {
     this.#options = options;
     this.#fallback = new LocalRateLimiter(options);
     const { ipMinute, keyMinute, keyHour } = limits;
-    this.#rules = [TICKET_MS, ipMinute, minuteMs, keyMinute, minuteMs, keyHour, hourMs];
+    this.#rules = [names.none, TICKET_MS, ipMinute, minuteMs, keyMinute, minuteMs, keyHour, hourMs];
   }
 
   check(original: LimitRequest, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
@@ -95,7 +95,7 @@ export class RedisRateLimiter implements RateLimiter {
   }
 
   /** The arguments of one run of the script, which checks several requests one after the other. */
-  #argumentsOf(batch: readonly Waiting[]): { keys: string[]; args: number[] } {
+  #argumentsOf(batch: readonly Waiting[]): { keys: string[]; args: (string | number)[] } {
     const names = this.#names;
     const { ipMinute, keyMinute, keyHour } = this.#options.limits;
     const keys: string[] = [];
@@ -103,10 +103,10 @@ export class RedisRateLimiter implements RateLimiter {
     for (const { request } of batch) {
       const { ip, keyId, refundIp, worldIds, versions, verified } = request;
       keys.push(
-        ip === null || ipMinute === 0 ? NO_KEY : names.ipMinute(ip),
-        keyId === null || keyMinute === 0 ? NO_KEY : names.keyMinute(keyId),
-        keyId === null || keyHour === 0 ? NO_KEY : names.keyHour(keyId),
-        refundIp === null || ipMinute === 0 ? NO_KEY : names.ipMinute(refundIp),
+        ip === null || ipMinute === 0 ? names.none : names.ipMinute(ip),
+        keyId === null || keyMinute === 0 ? names.none : names.keyMinute(keyId),
+        keyId === null || keyHour === 0 ? names.none : names.keyHour(keyId),
+        refundIp === null || ipMinute === 0 ? names.none : names.ipMinute(refundIp),
       );
       args.push(verified ? 0 : worldIds.length);
       for (let i = 0; i < worldIds.length && !verified; i++) {
@@ -153,9 +153,6 @@ function verdictFor(original: LimitRequest, sent: LimitRequest, verdict: LimitVe
 /** How long the caller has to verify a missing version: far longer than a read in Postgres takes. */
 const TICKET_MS = 30_000;
 
-/** In place of a key when the request has none or the limit is off. Such a window is neither read nor written. */
-const NO_KEY = '';
-
 /** The verdict from the script's answer to one request: a number, or for each world a ticket, a newer version or ''. */
 function rateLimitVerdict(reply: unknown, request: LimitRequest): LimitVerdict {
   if (reply === 0) return PASS;
@@ -181,18 +178,18 @@ function rateLimitVerdict(reply: unknown, request: LimitRequest): LimitVerdict {
  * One MGET reads all keys of a request, because most of the script's time goes into calls.
  */
 const RATE_LIMIT_SCRIPT = luaScript(`
-local ticketMs = ARGV[1]
-local ip = { limit = tonumber(ARGV[2]), lengthMs = ARGV[3] }
-local minute = { limit = tonumber(ARGV[4]), lengthMs = ARGV[5] }
-local hour = { limit = tonumber(ARGV[6]), lengthMs = ARGV[7] }
-local keyAt, argAt = 0, 7
+local noKey, ticketMs = ARGV[1], ARGV[2]
+local ip = { limit = tonumber(ARGV[3]), lengthMs = ARGV[4] }
+local minute = { limit = tonumber(ARGV[5]), lengthMs = ARGV[6] }
+local hour = { limit = tonumber(ARGV[7]), lengthMs = ARGV[8] }
+local keyAt, argAt = 0, 8
 
 local function isFull(rule, count)
   return count and tonumber(count) >= rule.limit
 end
 
 local function charge(rule, key, count)
-  if key == '${NO_KEY}' then return end
+  if key == noKey then return end
   if count then redis.call('INCR', key) else redis.call('SET', key, 1, 'PX', rule.lengthMs) end
 end
 

@@ -52,7 +52,8 @@ let pods = 0;
  * its own, so that pods of different tests may share a Redis.
  */
 export async function startPod(t: TestContext, url: string, options: TestPodOptions = {}): Promise<TestPod> {
-  const redis = connectRedis(url, SILENT);
+  const namespace = options.namespace ?? `test${++pods}`;
+  const redis = connectRedis(url, SILENT, namespace);
   t.after(() => redis.disconnect());
   await once(redis, 'ready');
   const events: RedisEvent[] = [];
@@ -61,7 +62,7 @@ export async function startPod(t: TestContext, url: string, options: TestPodOpti
     deadlineMs: options.deadlineMs ?? patienceMs(PATIENT_MS),
     restMs: REST_MS,
   });
-  const names = redisKeys(options.namespace ?? `test${++pods}`);
+  const names = redisKeys(namespace, url);
   const limiter = new RedisRateLimiter(port, names, {
     limits: options.limits ?? LIMITS,
     catchUp: options.catchUp ?? (async () => {}),
