@@ -17,8 +17,9 @@ import { luaScript, type RedisKeys, type RedisPort } from './redisConnection.ts'
 export interface RedisRateLimiterOptions extends RateLimiterOptions {
   /**
    * Resolves when memory holds everything that was committed before the call. Called after each new connection: Redis
-   * may have forgotten versions that it confirmed before (restart from a snapshot, failover to a replica), so its
-   * versions are not trusted until then. A rejection is reported, and the next check calls again.
+   * may have forgotten versions that it confirmed before (restart from a snapshot, failover to a replica), so until then
+   * its versions confirm nothing; one that is newer than memory is newer all the same. A rejection is reported, and the
+   * next check calls again.
    */
   readonly catchUp: () => Promise<void>;
   readonly onCatchUpFailed: (error: unknown) => void;
@@ -30,7 +31,7 @@ const BATCH_MAX = 128;
 const IN_FLIGHT_MAX = 16_384;
 
 interface Waiting {
-  /** What is sent: the caller's request, or the part of it that can be checked without trusting the versions. */
+  /** What is sent: the caller's request, or the part of it that can be checked while versions confirm nothing. */
   readonly request: LimitRequest;
   readonly original: LimitRequest;
   readonly nowMs: number;
@@ -69,7 +70,7 @@ export class RedisRateLimiter implements RateLimiter {
   check(original: LimitRequest, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
     invariant(original.worldIds.length === original.versions.length, 'a version for each world');
     if (!this.#port.isUsable || this.#inFlight >= IN_FLIGHT_MAX) return this.#checkAlone(original, nowMs);
-    const request = this.#isTrusted() ? original : withoutVersions(original);
+    const request = this.#isTrusted() ? original : withoutKey(original);
     return new Promise((resolve) => {
       this.#inFlight++;
       // At the end of this turn every readable socket has been read: one batch for all of their calls.
@@ -138,6 +139,13 @@ export class RedisRateLimiter implements RateLimiter {
     }
     return this.#trustedSession === session;
   }
+}
+
+/** A request whose versions are compared, but cannot pass by that. It will be made again, so its key is not charged. */
+function withoutKey(request: LimitRequest): LimitRequest {
+  return request.verified || request.worldIds.length === 0
+    ? request
+    : { ...request, keyId: null, refundIp: null };
 }
 
 /** The part of a request that needs no versions. While they are unknown, only the IP limit can be checked. */

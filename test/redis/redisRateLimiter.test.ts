@@ -225,6 +225,18 @@ describe('after a new connection', { skip }, () => {
     assert.deepEqual(await check(pod.limiter, request), { kind: 'pass' });
   });
 
+  test('a version that is newer than memory counts before memory has caught up, and charges no key', async (t) => {
+    const pod = await startPod(t, redis.url, { catchUp: () => new Promise(() => undefined) });
+    await pod.versions.confirm(1, 6);
+    const request = { ip: ALICE, keyId: 1, worldIds: [1], versions: [5] };
+    assert.deepEqual(await check(pod.limiter, request), {
+      kind: 'stale',
+      worlds: [{ worldId: 1, state: 'newer', version: 6 }],
+    });
+    assert.equal(await held(pod, pod.names.ipMinute(ALICE)), '1');
+    assert.equal(await held(pod, pod.names.keyMinute(1)), null);
+  });
+
   test('a catching up that fails is reported, and the next call asks again', async (t) => {
     const failure = new Error('no Postgres');
     const failures: unknown[] = [];
