@@ -202,7 +202,8 @@ export class RedisDeliverySchedule implements DeliverySchedule {
     const own = await this.#fallback.take(limit);
     if (own.length === limit) return own;
     const taken = await this.#port.run(TAKE, [this.#names.deliveries], [limit - own.length]);
-    return taken.ok ? [...own, ...(taken.value as string[]).map(Number)] : own;
+    // An endpoint that was added while Redis was lost may be in both schedules. Named twice, it would be run twice.
+    return taken.ok ? [...new Set([...own, ...(taken.value as string[]).map(Number)])] : own;
   }
 }
 

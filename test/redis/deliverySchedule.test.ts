@@ -84,6 +84,17 @@ describe('the delivery schedule of several pods', { skip: skipWithoutRedis() }, 
     );
   });
 
+  test('an endpoint that was added without Redis and with it is taken once', async (t) => {
+    const { server, schedules } = await redisSchedules(t, 1);
+    const [{ schedule, port } = assert.fail()] = schedules;
+    await server.stop();
+    await schedule.add(7, 0);
+    await server.restart();
+    await waitFor(() => port.isUsable);
+    await schedule.add(7, 0);
+    assert.deepEqual(await schedule.take(10), [7]);
+  });
+
   test('without Redis each keeps its own, and gives it back first when Redis is there again', async (t) => {
     const { server, schedules } = await redisSchedules(t, 1);
     const [{ schedule, port } = assert.fail()] = schedules;
