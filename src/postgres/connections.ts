@@ -2,7 +2,8 @@ import { Client, type Pool } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
 import type { ServerKnowledge } from './serverEntry.ts';
-import { type OnSqlError, openPool, sessionName, type Sql, sqlOn, type SqlOptions } from './sql.ts';
+import type { Lend, OnSqlError, Sql, SqlOptions } from './sql.ts';
+import { lendOf, openPool, sessionName, sqlOn } from './sql.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is
@@ -83,7 +84,11 @@ export function openConnections(url: string, server: ServerKnowledge, onError?: 
     pools.set(task, pool);
     return pool;
   };
-  const unlimited = (pool: Pool): Sql => sqlOn(pool, (work) => work(), onError);
+  const unlimited = (pool: Pool): Sql =>
+    sqlOn(
+      lendOf(pool, (work) => work(), onError),
+      () => pool.end(),
+    );
   const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, onError };
   const ingest = open('ingest', { keepsIdle: true });
   const reads = open('reads', { keepsIdle: true, statementLimitMs: READ_LIMIT_MS, settings: READ_SETTINGS });
@@ -167,7 +172,12 @@ export class SqlShares<Key> {
   }
 
   /** A client on the share of `key`. Its statements reject with Overloaded when too many of them wait. */
-  readonly of = (key: Key): Sql => sqlOn(this.#pool, (work) => this.#limited(key, work), this.#onError);
+  readonly of = (key: Key): Sql => sqlOn(this.lend(key), () => this.#pool.end());
+
+  /** Lends connections of the share of `key`. */
+  lend(key: Key): Lend {
+    return lendOf(this.#pool, (work) => this.#limited(key, work), this.#onError);
+  }
 
   #limited<T>(key: Key, work: () => Promise<T>): Promise<T> {
     const askedAtMs = performance.now();

@@ -37,6 +37,8 @@ export interface Sql extends Tx {
   /** Runs `work` in a transaction, with options such as an isolation level. Rolls back when `work` rejects. */
   begin<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   begin<T>(options: string, work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Runs `work` on one session outside a transaction. It is closed afterwards, with its settings, its locks and what runs. */
+  session<T>(work: (own: Tx) => Promise<T>): Promise<T>;
   /** Runs text with numbered parameters (`$1`, `$2` …), which can be pasted into psql, as the prepared statement `name`. */
   prepared<T extends readonly object[]>(
     text: string,
@@ -49,7 +51,9 @@ export interface Sql extends Tx {
 
 /** A client with a pool of its own on `url`. Nothing is sent before the first statement. */
 export function openSql(url: string, options: SqlOptions): Sql {
-  return sqlOn(openPool(url, options), (work) => work());
+  const pool = openPool(url, options);
+  const lend = lendOf(pool, (work) => work());
+  return sqlOn(lend, () => pool.end());
 }
 
 /** Told of each statement or transaction that failed: its SQLSTATE, or that the server could not be asked. */
@@ -58,9 +62,16 @@ export type OnSqlError = (code: string) => void;
 /** Runs work that needs one connection, at once or when its turn has come. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** A client on the connections of `pool`. Each statement and each transaction passes through `limit`. */
-export function sqlOn(pool: Pool, limit: Limit, onError: OnSqlError = () => undefined): Sql {
-  const lend = <T>(work: (client: PoolClient) => Promise<T>) => limit(() => withClient(pool, work, onError));
+/** Lends a connection to a statement or a transaction. `closes`: it is closed afterwards. */
+export type Lend = <T>(work: (client: PoolClient) => Promise<T>, closes?: boolean) => Promise<T>;
+
+/** Lends the connections of `pool`, each through `limit`. */
+export function lendOf(pool: Pool, limit: Limit, onError: OnSqlError = () => undefined): Lend {
+  return (work, closes = false) => limit(() => withClient(pool, work, onError, closes));
+}
+
+/** A client whose statements and transactions are each lent a connection. `end` closes all connections. */
+export function sqlOn(lend: Lend, end: () => Promise<void>): Sql {
   const run: Run = (text, values, name) => lend((client) => query(client, text, values, name));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => lend((client) => queryUnlimited(client, text)),
@@ -73,7 +84,8 @@ export function sqlOn(pool: Pool, limit: Limit, onError: OnSqlError = () => unde
           ? transaction(client, ` ${first}`, second as Work)
           : transaction(client, '', first as Work),
       ),
-    end: () => pool.end(),
+    session: (work: Work) => lend((client) => work(txOn(client)), true),
+    end,
   }) as Sql;
 }
 
@@ -83,18 +95,22 @@ function queryOn(run: Run): Query {
   return (strings, ...values) => new Statement(run, { strings, values });
 }
 
-async function transaction(client: PoolClient, options: string, work: Work): Promise<unknown> {
-  const run: Run = (text, values, name) => query(client, text, values, name);
+/** Statements on a connection that is lent. */
+export function txOn(client: PoolClient): Tx {
   const unsafe = (text: string) => queryUnlimited(client, text);
   const copy = (source: SqlText, use: UseBytes) => copyOut(client, source, use);
   const copyRows = (target: SqlText, rows: Buffer) => copyIn(client, target, rows);
-  const tx = Object.assign(queryOn(run), { unsafe, copy, copyIn: copyRows }) as Tx;
-  await run(`begin${options}`);
+  const run: Run = (text, values, name) => query(client, text, values, name);
+  return Object.assign(queryOn(run), { unsafe, copy, copyIn: copyRows }) as Tx;
+}
+
+async function transaction(client: PoolClient, options: string, work: Work): Promise<unknown> {
+  await query(client, `begin${options}`);
   let result: unknown;
   try {
-    result = await work(tx);
+    result = await work(txOn(client));
   } catch (error) {
-    if (!(error instanceof PostgresUnreachable)) await run('rollback');
+    if (!(error instanceof PostgresUnreachable)) await query(client, 'rollback');
     throw error;
   }
   await commit(client);
@@ -192,6 +208,7 @@ async function withClient<T>(
   pool: Pool,
   work: (client: PoolClient) => Promise<T>,
   onError: OnSqlError,
+  closes: boolean,
 ): Promise<T> {
   const client = await pool.connect().catch((error: unknown) => {
     onError(codeOf(error) ?? UNREACHABLE);
@@ -213,7 +230,7 @@ async function withClient<T>(
     throw error;
   } finally {
     client.off('error', onLost);
-    client.release(lost);
+    client.release(lost ?? closes);
   }
 }
 

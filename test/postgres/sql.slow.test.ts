@@ -37,6 +37,18 @@ const isGone = async (pid: number) =>
 const things = async () =>
   (await other<{ id: number }[]>`select id from thing order by id`).map(({ id }) => id);
 
+test('a session has no transaction, and is closed with its settings and locks', async () => {
+  const pid = await sql.session(async (own) => {
+    await own`select set_config('lock_timeout', '1234ms', false), pg_advisory_lock(1)`;
+    const [row] = await own`select current_setting('lock_timeout') as value`;
+    assert.deepEqual(row, { value: '1234ms' });
+    await own.unsafe('vacuum thing');
+    return backendOf(own);
+  });
+  await waitFor(() => isGone(pid));
+  assert.equal((await sql`select 1`).count, 1, 'the pool goes on');
+});
+
 describe('a connection is lost in the middle of a transaction', () => {
   const losses: [name: string, work: (tx: Tx, pid: number) => Promise<unknown>][] = [
     [
