@@ -3,6 +3,7 @@ import { type CleanedEnv, customCleanEnv, EnvError, makeExactValidator } from 'e
 import { CidrSet, parseCidrs } from './access/ipAddress.ts';
 import type { ConsoleTiles } from './console/consoleTiles.ts';
 import { fail, ok, type Result } from './lib/result.ts';
+import { parsePostgresUrl } from './postgres/postgresUrl.ts';
 import { parseRedisUrl } from './redis/redisUrl.ts';
 
 // The error of each completes a line that begins with the name of the variable: "PORT must be …". It shows the value
@@ -34,14 +35,6 @@ const someOf = <T extends string>(allowed: readonly T[]) =>
     const found = allowed.filter((candidate) => names.includes(candidate));
     if (names.every((name) => found.some((candidate) => candidate === name))) return new Set(found);
     throw invalid(`must be a comma list of ${allowed.slice(0, -1).join(', ')} and ${allowed.at(-1)}`, value);
-  });
-
-/** A URL with one of `protocols` ("redis:"). It may carry a password. */
-const url = (...protocols: readonly string[]) =>
-  makeExactValidator((value) => {
-    if (protocols.includes(URL.parse(value)?.protocol ?? '')) return value;
-    const starts = protocols.map((protocol) => `${protocol}//`).join(' or ');
-    throw new EnvError(`must be a URL that starts with ${starts}`);
   });
 
 /** A URL of a server, which may carry a password and name files. */
@@ -157,7 +150,7 @@ const portNumber = wholeNumber(0, 65_535);
 const callsPerWindow = wholeNumber(0, 1_000_000_000);
 
 const ADMIN_VARIABLES = {
-  DATABASE_URL: url('postgres:', 'postgresql:')({ default: undefined }),
+  DATABASE_URL: serverUrl(parsePostgresUrl)({ default: undefined }),
   REDIS_URL: serverUrl(parseRedisUrl)({ default: undefined }),
   DATA_DIR: text({ default: DEFAULT_DATA_DIR }),
   LOG_LEVEL: oneOf(LOG_LEVELS)({ default: 'info' }),

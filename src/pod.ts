@@ -14,6 +14,7 @@ import { WorkTurns } from './lib/workTurns.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
 import { type Connections, openConnections } from './postgres/connections.ts';
 import { startEmbedded } from './postgres/embedded/embedded.ts';
+import { PostgresHosts } from './postgres/hosts.ts';
 import { migrate } from './postgres/migrate.ts';
 import { sharesSessions } from './postgres/pooler.ts';
 import { ServerKnowledge } from './postgres/serverEntry.ts';
@@ -32,7 +33,7 @@ export interface Pod {
   readonly clock: Clock;
   /** What is started is added here, to be stopped in reverse order. */
   readonly teardown: Teardown;
-  readonly databaseUrl: string;
+  readonly hosts: PostgresHosts;
   /** Settles with the reason when the embedded Postgres ended. */
   readonly failed: Promise<Error>;
   readonly connections: Connections;
@@ -70,6 +71,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const build = { version: VERSION, commit: config.buildCommit ?? (await findCommit()) };
   log.info(build, 'starting');
   const { url, failed } = await openDatabase(config, log, teardown);
+  const hosts = new PostgresHosts(url, (host) => log.warn({ postgres: host }, 'another host is the primary'));
   const server = new ServerKnowledge();
   const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
   const memory = emptyMemory();
@@ -85,12 +87,12 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     },
     build,
   );
-  const connections = openConnections(url, server, metrics.countSqlError);
+  const connections = openConnections(hosts, server, metrics.countSqlError);
   teardown.add(() => connections.end());
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
   const database = await whenAvailable(
     async () => {
-      if (config.databaseUrl !== null && (await sharesSessions(url))) throw new Error(SHARED_SESSIONS);
+      if (config.databaseUrl !== null && (await sharesSessions(hosts))) throw new Error(SHARED_SESSIONS);
       await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
       return selectDatabase(connections.service);
     },
@@ -109,7 +111,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   return {
     ...options,
     ...database,
-    databaseUrl: url,
+    hosts,
     failed,
     connections,
     server,

@@ -152,7 +152,7 @@ async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean
   deliveries.start();
   // Other pods announce position updates through Redis; commands announce their writes by NOTIFY.
   coordination.notifier.onNotify(() => follower.catchUpSoon());
-  teardown.add(listenTo(pod.databaseUrl, CHANGE_CHANNEL, () => follower.catchUpSoon()));
+  teardown.add(listenTo(pod.hosts, CHANGE_CHANNEL, () => follower.catchUpSoon()));
   const packer = new HistoryPacker({
     sql,
     turns: pod.turns,

@@ -136,6 +136,18 @@ describe('a wrong variable stops the start with a line that names it', () => {
       line: /^DATABASE_URL must be a URL that starts with postgres:\/\/ or postgresql:\/\//,
     },
     {
+      env: {
+        DATABASE_URL: 'postgres://u:p@a,b:x/d?target_session_attrs=any',
+        INGEST_TOKEN: TOKEN,
+        SECRETS_KEY: KEY,
+      },
+      line: /^DATABASE_URL has a host \(number 2\) .*name:port; must have primary or read-write for target_session_attrs/,
+    },
+    {
+      env: { DATABASE_URL: `${POSTGRES}?sslrootcert=nowhere.pem`, INGEST_TOKEN: TOKEN, SECRETS_KEY: KEY },
+      line: /^DATABASE_URL names files that this process cannot read: sslrootcert$/,
+    },
+    {
       env: { REDIS_URL: 'localhost:6379' },
       line: /^REDIS_URL must be a URL that starts with redis:\/\/ or rediss:\/\//,
     },
@@ -205,7 +217,14 @@ describe('a wrong variable stops the start with a line that names it', () => {
 
 test('no line repeats what may be a secret', () => {
   const word = 'hidden-word';
-  const secrets = fc.constantFrom(`${word} x`, `http://u:${word}@h`, `\u0001${word}`, word);
+  const secrets = fc.constantFrom(
+    `${word} x`,
+    `postgres://u:${word},b/`,
+    `postgres://u:${word}@a,:5/${word}`,
+    `http://u:${word}@h`,
+    `\u0001${word}`,
+    word,
+  );
   fc.assert(
     fc.property(secrets, secrets, secrets, secrets, (DATABASE_URL, REDIS_URL, INGEST_TOKEN, SECRETS_KEY) => {
       const read = readConfig({ DATABASE_URL, REDIS_URL, INGEST_TOKEN, SECRETS_KEY });

@@ -1,6 +1,7 @@
-import { Client, type Pool } from 'pg';
+import type { Client, Pool, QueryConfig } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
+import type { PostgresHosts } from './hosts.ts';
 import type { ServerKnowledge } from './serverEntry.ts';
 import type { Lend, OnSqlError, Sql, SqlOptions } from './sql.ts';
 import { lendOf, openPool, sessionName, sqlOn } from './sql.ts';
@@ -72,10 +73,14 @@ export interface PoolUse {
  * Opens nothing before the first statement, or `open`. Those of reads and ingest stay open; others close when they are
  * idle. `onError` is told of every statement that fails.
  */
-export function openConnections(url: string, server: ServerKnowledge, onError?: OnSqlError): Connections {
+export function openConnections(
+  hosts: PostgresHosts,
+  server: ServerKnowledge,
+  onError?: OnSqlError,
+): Connections {
   const pools = new Map<string, Pool>();
   const open = (task: Task, options: Partial<SqlOptions> = {}): Pool => {
-    const pool = openPool(url, {
+    const pool = openPool(hosts, {
       maxConnections: CONNECTIONS[task],
       name: sessionName(task),
       server,
@@ -191,28 +196,40 @@ export class SqlShares<Key> {
 
 /** Between two attempts to connect. Listeners poll as well, so a gap does no harm. */
 const RETRY_MS = 250;
-const CONNECT_TIMEOUT_MS = 5_000;
+const ANSWER_LIMIT_MS = 5_000;
 const KEEP_ALIVE_DELAY_MS = 30_000;
+/** Where there are several hosts, the listener asks so often whether its own still answers, within this time. */
+const BEAT_MS = 1_000;
+const BEAT_LIMIT_MS = 2_000;
 
 /**
  * Calls `onNotify` for every NOTIFY on `channel`, and after each new connection, because some may have been missed. Uses
- * a connection of its own, and always reconnects. Returns a function that stops it.
+ * a connection of its own, and always reconnects, also when one of several hosts is silent: so it finds another primary
+ * within seconds, and `hosts` then closes the connections that wait for the silent one. Returns a function that stops it.
  */
-export function listen(url: string, channel: string, onNotify: () => void): () => Promise<void> {
+export function listen(hosts: PostgresHosts, channel: string, onNotify: () => void): () => Promise<void> {
   let stopped = false;
   let client: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
 
   const retry = () => {
     client = null;
+    clearTimeout(timer);
     if (!stopped) timer = setTimeout(() => void connect(), RETRY_MS);
   };
+  const beat = async (own: Client): Promise<void> => {
+    try {
+      await own.query({ text: 'select 1', query_timeout: BEAT_LIMIT_MS } as QueryConfig);
+      if (client === own && !stopped) timer = setTimeout(() => void beat(own), BEAT_MS);
+    } catch {
+      hosts.passOver(own);
+      await own.end().catch(() => undefined);
+    }
+  };
   const connect = async (): Promise<void> => {
-    const own = new Client({
-      connectionString: url,
+    const own = new hosts.Client({
       application_name: sessionName('listener'),
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: CONNECT_TIMEOUT_MS,
+      query_timeout: ANSWER_LIMIT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
@@ -223,12 +240,15 @@ export function listen(url: string, channel: string, onNotify: () => void): () =
     own.once('end', retry);
     try {
       await own.connect();
+      await hosts.enter(own);
       await own.query(`listen "${channel}"`);
       onNotify();
     } catch {
       // Not reachable. The poll of the change log reports it. Ending the client makes sure that 'end' comes.
       await own.end().catch(() => undefined);
+      return;
     }
+    if (hosts.areSeveral) await beat(own);
   };
   void connect();
 

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
-import { Client, DatabaseError } from 'pg';
+import type { Client } from 'pg';
+import type { PostgresHosts } from './hosts.ts';
 import { sessionName } from './sql.ts';
-import { PostgresUnreachable, sqlState } from './sqlErrors.ts';
+import { sqlState } from './sqlErrors.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
 /** A pooler lends the session that was used last; others may be idle beside it. */
@@ -15,20 +16,17 @@ const PROTOCOL_VIOLATION = '08P01';
  * rests. A connection with a session of its own is the only one that ever has it; so the session of an idle connection
  * that another one is given is shared. Rejects when Postgres cannot be asked.
  */
-export async function sharesSessions(url: string): Promise<boolean> {
+export async function sharesSessions(hosts: PostgresHosts): Promise<boolean> {
   const clients: Client[] = [];
   const open = async (): Promise<Client> => {
-    const client = new Client({
-      connectionString: url,
+    const client = new hosts.Client({
       application_name: sessionName('start'),
-      connectionTimeoutMillis: ANSWER_LIMIT_MS,
       query_timeout: ANSWER_LIMIT_MS,
     });
     client.on('error', () => undefined); // it ends below
     clients.push(client);
-    await client.connect().catch((error: unknown) => {
-      throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
-    });
+    await client.connect();
+    await hosts.enter(client);
     return client;
   };
   const sessionOf = async (client: Client): Promise<SessionFacts> => {
@@ -38,7 +36,7 @@ export async function sharesSessions(url: string): Promise<boolean> {
     return rows[0] as SessionFacts;
   };
   try {
-    const first = await open();
+    const first = await hosts.trying(open);
     const { pid, port } = await sessionOf(first);
     // Postgres sees this end of the connection: nothing stands between.
     if (port !== null && port === localPortOf(first)) return false;

@@ -1,7 +1,9 @@
-import { DatabaseError, Pool, type PoolClient, type QueryConfig, type QueryResult, types } from 'pg';
+import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
+import { DatabaseError, types } from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
+import { PostgresHosts } from './hosts.ts';
 import { ENTER_LIMIT_MS, enterServer, type ServerKnowledge } from './serverEntry.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
 import { compileSql, type Rows, type Run, type SqlText, Statement } from './sqlText.ts';
@@ -51,7 +53,7 @@ export interface Sql extends Tx {
 
 /** A client with a pool of its own on `url`. Nothing is sent before the first statement. */
 export function openSql(url: string, options: SqlOptions): Sql {
-  const pool = openPool(url, options);
+  const pool = openPool(new PostgresHosts(url), options);
   const lend = lendOf(pool, (work) => work());
   return sqlOn(lend, () => pool.end());
 }
@@ -133,7 +135,6 @@ export function arrayLiteral(values: readonly (number | boolean | string | null)
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 5_000;
 /** An idle connection is kept for this long, because a new one costs a process of Postgres and some milliseconds. */
 const IDLE_TIMEOUT_MS = MINUTE_MS;
 /**
@@ -166,7 +167,7 @@ export function sessionName(task: string): string {
 }
 
 /** A pool of connections, each of which has entered its server. It opens none before the first statement. */
-export function openPool(url: string, options: SqlOptions): Pool {
+export function openPool(hosts: PostgresHosts, options: SqlOptions): Pool {
   const settings = settingsStatement({
     TimeZone: 'UTC',
     statement_timeout: String(options.statementLimitMs ?? STATEMENT_TIMEOUT_MS),
@@ -174,20 +175,20 @@ export function openPool(url: string, options: SqlOptions): Pool {
     idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_TIMEOUT_MS),
     ...options.settings,
   });
-  const pool = new Pool({
-    connectionString: url,
-    max: options.maxConnections,
-    min: options.keepsIdle === true ? options.maxConnections : 0,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    application_name: options.name,
-    keepAlive: true,
-    types: { getTypeParser },
-    onConnect: async (client) => {
+  const pool = hosts.openPool(
+    {
+      max: options.maxConnections,
+      min: options.keepsIdle === true ? options.maxConnections : 0,
+      idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      application_name: options.name,
+      keepAlive: true,
+      types: { getTypeParser },
+    },
+    async (client) => {
       await client.query(settings);
       await enterServer(client, options.server ?? null);
     },
-  });
+  );
   // An idle connection was lost. The pool has dropped it and opens another when one is needed.
   pool.on('error', () => undefined);
   // A connection may also be lost at the moment it is lent, when neither the pool nor the borrower listens. An error

@@ -61,6 +61,7 @@ const BY_STATE: readonly (readonly [start: string, reason: Unavailability])[] = 
 /** Codes that this service gives to PostgresUnreachable itself. */
 const BY_CODE: Readonly<Record<string, Unavailability>> = {
   REPLICA: 'replica',
+  READ_ONLY: 'read_only',
   OTHER_SERVER: 'other_server',
   NO_ANSWER: 'no_answer',
 };

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openSql } from '../../src/postgres/sql.ts';
 import { StreamClient } from '../support/feeds/feedReader.ts';
 import { areaApi, CIRCLE } from '../support/http/areas.ts';
+import { startLoad } from '../support/ingest/load.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { startReplicatedPostgres } from '../support/postgres/replicatedPostgres.ts';
@@ -22,13 +24,29 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
 }, async (t) => {
   const postgres = await startReplicatedPostgres(t);
   const redis = await startRedis(t);
-  const admin = adminOf(postgres.url, redis.url);
+  const admin = adminOf(postgres.hostsUrl, redis.url);
   await admin.account(OWNER);
   const { key } = await admin.key(OWNER);
   await admin.device(OWNER, KEPT);
   const env = { ...NO_LIMITS, REDIS_URL: redis.url };
-  const pods = [await startPod(postgres.url, { env }), await startPod(postgres.url, { env })] as const;
+  // One behind a single address, one that finds the primary among both hosts.
+  const pods = [
+    await startPod(postgres.url, { env }),
+    await startPod(postgres.hostsUrl, { env }),
+  ] as const;
   t.after(() => Promise.all(pods.map((pod) => pod.stop())));
+  await admin.sql(async (sql) => {
+    const [used] = await sql`
+      select bool_or(ssl) as encrypted from pg_stat_ssl join pg_stat_activity using (pid)
+      where application_name = 'fleet listener'`;
+    assert.deepEqual(used, { encrypted: true }, 'the second pod uses TLS');
+  });
+  const strict = openSql(postgres.hostsUrl.replace(/&sslrootcert=.*/, ''), {
+    maxConnections: 1,
+    name: 'test',
+  });
+  await assert.rejects(async () => strict`select 1`, { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
+  await strict.end();
   const apis = pods.map((pod) => areaApi(pod, key)) as [
     ReturnType<typeof areaApi>,
     ReturnType<typeof areaApi>,
@@ -77,12 +95,16 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
   const stream = await StreamClient.open(pods[0], key);
   const waiting = follow(1, lost, '&wait=25');
 
+  const poll = (n: 0 | 1) => pods[n].get(`/api/v3/devices/${KEPT}/location`, key);
+  const polls = startLoad(t, { first: () => poll(0), second: () => poll(1) });
   await postgres.failOver();
+  const promotedAtMs = performance.now();
   // The very next write that succeeds must hold on both, with whatever memory they are.
   let write = 0;
   await waitFor(
-    async () => (await apis[0].patch(id, { name: `New ${++write}`, center: near })).status === 200,
+    async () => (await apis[1].patch(id, { name: `New ${++write}`, center: near })).status === 200,
   );
+  t.diagnostic(`a write is taken ${Math.round(performance.now() - promotedAtMs)} ms after the promotion`);
   for (const n of [0, 1] as const) {
     assert.equal(await isInside(n), true);
     assert.deepEqual(await imeis(n), [KEPT], 'what was lost is gone');
@@ -90,6 +112,8 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
     assert.equal(body.data.latitude, 1);
   }
   // Nobody is left with what was lost.
+  await polls.stop();
+  assert.deepEqual(Object.keys(polls.tally).sort(), ['first 200', 'second 200']);
   for (const [n, { status, body }] of (await waiting).entries()) {
     if (status === 503) continue;
     // A wait that ends before the pod knows of it returns nothing, and its cursor is of the old server.
@@ -117,6 +141,8 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
     for (const reader of [0, 1] as const)
       assert.equal(await isInside(reader), n % 2 === 1, `write ${n}, pod ${reader}`);
   }
+  await admin.device(OWNER, LOST);
+  await waitFor(async () => ((await imeis(1)) as string[]).includes(LOST));
   const [accepted] = [await pods[1].points([point(3, nowMs - 2_000)])];
   assert.deepEqual([accepted.accepted, accepted.late], [1, 0], 'newer than what the replica knew');
 });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { PostgresHosts } from '../../src/postgres/hosts.ts';
 import { sharesSessions } from '../../src/postgres/pooler.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { startPod } from '../support/pod.ts';
@@ -55,12 +56,12 @@ async function poolerOf(t: TestContext, url: string, mode: string): Promise<stri
 describe('a pooler', () => {
   test('is told from a server: connections to the server have a session each', async (t) => {
     const { url } = await createDatabase(t);
-    assert.equal(await sharesSessions(url), false);
+    assert.equal(await sharesSessions(new PostgresHosts(url)), false);
   });
 
   test('that keeps a session for each connection serves a pod, whose settings hold', { skip }, async (t) => {
     const url = await poolerOf(t, (await createDatabase(t)).url, 'session');
-    assert.equal(await sharesSessions(url), false);
+    assert.equal(await sharesSessions(new PostgresHosts(url)), false);
     const sql = openSql(url, {
       maxConnections: 1,
       name: 'test',

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { listen } from '../../src/postgres/connections.ts';
+import { PostgresHosts } from '../../src/postgres/hosts.ts';
 import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../support/ports.ts';
@@ -236,7 +237,7 @@ describe('Postgres is said to be unavailable', () => {
 
 test('who listens hears every ring again after the connection was lost', async () => {
   let rings = 0;
-  const stop = listen(url, 'channel', () => {
+  const stop = listen(new PostgresHosts(url), 'channel', () => {
     rings++;
   });
   const listener = async () => {

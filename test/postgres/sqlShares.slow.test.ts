@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { openConnections, SqlShares } from '../../src/postgres/connections.ts';
+import { PostgresHosts } from '../../src/postgres/hosts.ts';
 import { ServerKnowledge } from '../../src/postgres/serverEntry.ts';
 import { openPool, openSql, type Sql } from '../../src/postgres/sql.ts';
 import { sqlState } from '../../src/postgres/sqlErrors.ts';
@@ -11,7 +12,7 @@ import { waitFor } from '../support/waitFor.ts';
 const NAME = 'test shares';
 const SHARES = { perKey: 2, waitingPerKey: 4, waiting: 10 };
 const open = (statementLimitMs = 30_000) =>
-  openPool(url, { name: NAME, maxConnections: 3, statementLimitMs });
+  openPool(new PostgresHosts(url), { name: NAME, maxConnections: 3, statementLimitMs });
 
 let url: string;
 let sql: Sql;
@@ -99,7 +100,7 @@ describe('connections that are shared', () => {
 });
 
 test('connections that callers and senders wait for are opened before they come', async () => {
-  const all = openConnections(url, new ServerKnowledge());
+  const all = openConnections(new PostgresHosts(url), new ServerKnowledge());
   await all.open({ reads: true, ingest: true });
   const opened = await sql<{ name: string; count: number }[]>`
     select application_name as name, count(*)::int as count from pg_stat_activity
@@ -123,7 +124,7 @@ test('connections that callers and senders wait for are opened before they come'
 
 test('connections tell how they are used, what waits, and which errors there were', async () => {
   const codes: string[] = [];
-  const all = openConnections(url, new ServerKnowledge(), (code) => codes.push(code));
+  const all = openConnections(new PostgresHosts(url), new ServerKnowledge(), (code) => codes.push(code));
   const unlock = await lockThings();
   const stuck = [
     ...Array.from({ length: 4 }, () => all.reads.of(7)`select 1 from thing`),
@@ -141,8 +142,10 @@ test('connections tell how they are used, what waits, and which errors there wer
   await assert.rejects(all.writes.of(7).begin(async (tx) => tx`select nothing`));
   assert.deepEqual(codes, ['22012', '42703']);
   await all.end();
-  const nowhere = openConnections('postgres://x@127.0.0.1:1/x', new ServerKnowledge(), (code) =>
-    codes.push(code),
+  const nowhere = openConnections(
+    new PostgresHosts('postgres://x@127.0.0.1:1/x'),
+    new ServerKnowledge(),
+    (code) => codes.push(code),
   );
   await assert.rejects(async () => nowhere.service`select 1`);
   assert.deepEqual(codes.slice(2), ['unreachable']);

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { chown, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -13,12 +13,15 @@ import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../ports.ts';
 import { waitFor } from '../waitFor.ts';
+import { receiverCertificate } from '../webhooks/tlsReceiver.ts';
 import { makeDataDir, removeDataDir } from './cluster.ts';
 
 /** A primary and a replica that streams from it, behind one address. */
 export interface ReplicatedPostgres {
   /** Of whichever of them is the primary. */
   readonly url: string;
+  /** Of both, the replica first, with TLS: each has to prove who it is. */
+  readonly hostsUrl: string;
   /** Lets the replica catch up and stops it: it lacks what is written from here on. */
   loseReplica(): Promise<void>;
   /** Kills the primary and promotes the replica; what is connected is cut. */
@@ -34,6 +37,7 @@ export async function startReplicatedPostgres(
   const dataFolder = await findDataFolder(dataDir, () => undefined);
   const binaries = given ?? (await findBinaries(dataFolder));
   await createCluster(dataFolder, binaries, false);
+  const certificate = await writeCertificate(join(dataFolder.dir, 'cluster'));
   const [main, copy] = ['cluster', 'replica'].map((name) => join(dataFolder.dir, name)) as [string, string];
   const ports = [await findFreePort(), await findFreePort()] as const;
   const urls = [await urlOf(dataFolder.dir, ports[0]), await urlOf(dataFolder.dir, ports[1])] as const;
@@ -62,8 +66,10 @@ export async function startReplicatedPostgres(
   const replica = await start(copy, ports[1], [conninfo]);
   const url = new URL(urls[0]);
   url.port = String(latch.port);
+  const hosts = [ports[1], ports[0]].map((port) => `${url.hostname}:${port}`);
   return {
     url: url.href,
+    hostsUrl: `${url.href.replace(url.host, hosts.join())}?sslmode=verify-full&sslrootcert=${certificate}`,
     loseReplica: async () => {
       // Cursors name this place too, which may be ahead of what is written to disk.
       const [row] = await ask<{ lsn: string }>(
@@ -89,7 +95,22 @@ export async function startReplicatedPostgres(
   };
 }
 
+/** For the servers in this folder, and copies of it. Returns where clients find it. */
+async function writeCertificate(folder: string): Promise<string> {
+  const { certificatePem, privateKeyPem } = await receiverCertificate(['127.0.0.1']);
+  const { uid, gid } = await stat(folder);
+  const write = async (name: string, text: string): Promise<string> => {
+    const path = join(folder, name);
+    await writeFile(path, text, { mode: 0o600 });
+    await chown(path, uid, gid);
+    return path;
+  };
+  await write('server.key', privateKeyPem);
+  return write('server.crt', certificatePem);
+}
+
 const SETTINGS = [
+  'ssl=on',
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
   'fsync=off',
