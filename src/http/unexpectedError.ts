@@ -64,6 +64,7 @@ const UNAVAILABLE: Readonly<Record<Unavailability, string>> = {
   no_answer: 'the database did not answer in time; try again shortly',
   replica: 'the database is a replica that takes no writes yet; try again shortly',
   other_server: 'the database has moved to another server, which is being read; try again shortly',
+  not_replicated: 'the database no longer waits for its replica, and may have stored this; try again shortly',
   read_only: 'the database is read-only at present; try again later',
   disk_full: 'the database has no disk space left; try again later',
   too_many_connections: 'the database takes no more connections at present; try again shortly',

@@ -193,7 +193,12 @@ export function openPool(hosts: PostgresHosts, options: SqlOptions): Pool {
   pool.on('error', () => undefined);
   // A connection may also be lost at the moment it is lent, when neither the pool nor the borrower listens. An error
   // without a listener would end the process. The next statement on the connection fails with it anyway.
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+    client.on('notice', ({ routine }) => {
+      if (routine === WAIT_FOR_REPLICA) unreplicated.add(client);
+    });
+  });
   return pool;
 }
 
@@ -204,7 +209,16 @@ function settingsStatement(settings: Readonly<Record<string, string>>): QueryCon
   return { text: `select ${calls.join()}`, values, query_timeout: ENTER_LIMIT_MS } as QueryConfig;
 }
 
-/** Runs `work` with a connection of the pool. A lost connection is closed, not lent again. */
+/** Names, in each language, where Postgres says that it waits no longer for a synchronous replica, and has committed. */
+const WAIT_FOR_REPLICA = 'SyncRepWaitForLSN';
+/** Connections whose statement was committed, perhaps on the primary alone. */
+const unreplicated = new WeakSet<object>();
+
+/**
+ * Runs `work` with a connection of the pool. A lost connection, or one that `closes`, is not lent again. Rejects when somebody
+ * has canceled a commit that waited for a synchronous replica (pg_cancel_backend): Postgres calls that a success with a
+ * warning, but the transaction may be lost with the primary.
+ */
 async function withClient<T>(
   pool: Pool,
   work: (client: PoolClient) => Promise<T>,
@@ -223,7 +237,9 @@ async function withClient<T>(
   };
   client.on('error', onLost);
   try {
-    return await work(client);
+    const result = await work(client);
+    if (unreplicated.has(client)) throw new PostgresUnreachable({ code: 'NOT_REPLICATED' });
+    return result;
   } catch (error) {
     const code = codeOf(error);
     if (code !== null) onError(code);
@@ -231,6 +247,7 @@ async function withClient<T>(
     throw error;
   } finally {
     client.off('error', onLost);
+    unreplicated.delete(client);
     client.release(lost ?? closes);
   }
 }

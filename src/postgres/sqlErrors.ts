@@ -27,6 +27,7 @@ export type Unavailability =
   | 'no_answer'
   | 'replica'
   | 'other_server'
+  | 'not_replicated'
   | 'read_only'
   | 'disk_full'
   | 'too_many_connections'
@@ -63,6 +64,7 @@ const BY_CODE: Readonly<Record<string, Unavailability>> = {
   REPLICA: 'replica',
   READ_ONLY: 'read_only',
   OTHER_SERVER: 'other_server',
+  NOT_REPLICATED: 'not_replicated',
   NO_ANSWER: 'no_answer',
 };
 

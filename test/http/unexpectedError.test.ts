@@ -29,6 +29,12 @@ const REASONS: readonly (readonly [what: string, error: unknown, message: RegExp
   ['no connection', new PostgresUnreachable({ code: 'ECONNREFUSED' }), /cannot be reached/, 'unreachable'],
   ['a replica', new PostgresUnreachable({ code: 'REPLICA' }), /replica/, 'replica'],
   ['another server', new PostgresUnreachable({ code: 'OTHER_SERVER' }), /another server/, 'other_server'],
+  [
+    'a commit without its replica',
+    new PostgresUnreachable({ code: 'NOT_REPLICATED' }),
+    /may have stored/,
+    'not_replicated',
+  ],
 ];
 
 describe('a call that Postgres cannot serve now is told why, and so is the log', () => {

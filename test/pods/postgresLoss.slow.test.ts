@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { withDeadline } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
+import { unavailability } from '../../src/postgres/sqlErrors.ts';
 import { callApi, logIn, outcomeOf, PASSWORD, setPassword, tryLogIn } from '../support/http/application.ts';
 import { areaApi, CIRCLE } from '../support/http/areas.ts';
 import { startLoad, type Tally } from '../support/ingest/load.ts';
@@ -125,6 +126,7 @@ async function untilCommitsWait(url: string): Promise<void> {
     let hasEnded = false;
     const tried = sql
       .begin((tx) => tx`select pg_logical_emit_message(true, 'test', '')`)
+      .catch((error: unknown) => assert.equal(unavailability(error), 'not_replicated'))
       .finally(() => {
         hasEnded = true;
       });
