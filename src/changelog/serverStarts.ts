@@ -65,10 +65,26 @@ export class ServerStarts {
    * Whether the server `now` has everything that a cursor has seen: it runs since then, or each later start had the log
    * up to there and gave no transaction id again. Nothing is known of a start that is not among these.
    */
-  holdAll(now: ServerState, { lineage, start, walBytes, xmax }: ServerState): boolean {
-    if (now.lineage !== lineage || !this.has(now.start)) return false;
-    if (now.start === start) return true;
+  holdAll(now: ServerState, seen: ServerState): boolean {
+    const { lineage, start } = seen;
+    if (now.lineage === lineage && this.has(now.start) && now.start === start) return true;
+    const lacking = this.lacking(now, seen);
+    return lacking !== null && lacking.walBytes === 0 && lacking.transactions === 0;
+  }
+
+  /**
+   * How much of what `seen` has the server `now` lacks, at most: bytes of the write-ahead log, and transaction ids that are
+   * given again. Zeros where it has everything, and null where that start is not known.
+   */
+  lacking(
+    now: ServerState,
+    { lineage, start, walBytes, xmax }: ServerState,
+  ): { walBytes: number; transactions: number } | null {
     const kept = this.#kept.get(start);
-    return kept !== undefined && walBytes <= kept.walBytes && xmax <= kept.nextXid;
+    if (now.lineage !== lineage || !this.has(now.start) || kept === undefined) return null;
+    return {
+      walBytes: Math.max(0, walBytes - kept.walBytes),
+      transactions: Math.max(0, xmax - kept.nextXid),
+    };
   }
 }

@@ -314,9 +314,9 @@ class ChangeLogReader {
     const { clock, log, memory } = this.#ports;
     const applied = this.#applied;
     const isOtherServer = applied.isMixed || !isSameServer(found.server, applied.server);
-    const reason = isOtherServer ? 'another server' : 'away from the change log for too long';
-    log.warn({}, `${reason}; reloading everything`);
     await this.#readStarts();
+    const reason = isOtherServer ? 'another server' : 'away from the change log for too long';
+    log.warn(isOtherServer ? this.#lossOn(found) : {}, `${reason}; reloading everything`);
     const startedAtMs = clock();
     const fromMs = performance.now();
     this.#reloadSinceMs = fromMs;
@@ -329,6 +329,12 @@ class ChangeLogReader {
     }
     this.#loadMs = performance.now() - fromMs;
     log.info({ ms: Math.round(this.#loadMs) }, 'everything is reloaded');
+  }
+
+  /** For the log: how many bytes of the write-ahead log this pod has seen that the other server lacks; null: it is unknown. */
+  #lossOn({ server }: LogEnd): object {
+    const { starts, server: seen } = this.#applied;
+    return { lost_wal_bytes: starts.lacking(server, seen)?.walBytes ?? null };
   }
 
   async #readStarts(): Promise<void> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { pino } from 'pino';
 import { openSql } from '../../src/postgres/sql.ts';
 import { StreamClient } from '../support/feeds/feedReader.ts';
 import { areaApi, CIRCLE } from '../support/http/areas.ts';
@@ -14,6 +15,8 @@ const OWNER = 'owner@example.com';
 const [KEPT, LOST] = ['350000000000001', '350000000000002'];
 /** Far more than are written afterwards: all of those get numbers that the pods have seen before. */
 const LOST_WRITES = 60;
+/** That a transaction writes to the log. */
+const LEAST_BYTES = 100;
 const LATER_WRITES = 20;
 const FEEDS = ['devices/changes', 'events/feed'] as const;
 const near = { lat: 41.9, lng: 12.5 };
@@ -30,8 +33,10 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
   await admin.device(OWNER, KEPT);
   const env = { ...NO_LIMITS, REDIS_URL: redis.url };
   // One behind a single address, one that finds the primary among both hosts.
+  const logged: Record<string, unknown>[] = [];
+  const log = pino({ level: 'warn' }, { write: (line) => void logged.push(JSON.parse(line)) });
   const pods = [
-    await startPod(postgres.url, { env }),
+    await startPod(postgres.url, { env, log }),
     await startPod(postgres.hostsUrl, { env }),
   ] as const;
   t.after(() => Promise.all(pods.map((pod) => pod.stop())));
@@ -111,6 +116,9 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
     const { body } = await pods[n].get(`/api/v3/devices/${KEPT}/location`, key);
     assert.equal(body.data.latitude, 1);
   }
+  const told = logged.filter(({ msg }) => msg === 'another server; reloading everything');
+  assert.equal(told.length, 1, 'the loss is told once');
+  assert.ok(Number(told[0]?.['lost_wal_bytes']) > LOST_WRITES * LEAST_BYTES, JSON.stringify(told));
   // Nobody is left with what was lost.
   await polls.stop();
   assert.deepEqual(Object.keys(polls.tally).sort(), ['first 200', 'second 200']);

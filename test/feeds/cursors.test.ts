@@ -244,6 +244,16 @@ describe('a server that was started again', () => {
     });
   }
 
+  test('says how much it lacks', () => {
+    const now = mark(HISTORY, THIRD, 1_000, 100);
+    const lacking = (start: number, walBytes: number, xmax: number) =>
+      starts.lacking(now, mark(HISTORY, start, walBytes, xmax));
+    assert.deepEqual(lacking(FIRST, 310, 47), { walBytes: 10, transactions: 7 });
+    assert.deepEqual(lacking(SECOND, 300, 40), { walBytes: 0, transactions: 0 });
+    assert.equal(lacking(UNKNOWN, 1, 1), null);
+    assert.equal(starts.lacking(now, mark('1/1/6.7', FIRST, 310, 47)), null, 'another database');
+  });
+
   test('is not trusted before it is among those that were read', () => {
     assert.equal(starts.holdAll(mark(HISTORY, UNKNOWN, 1_000, 100), mark(HISTORY, FIRST, 1, 1)), false);
   });
