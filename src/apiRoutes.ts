@@ -55,7 +55,7 @@ import { trackTileRoutes } from './history/tracks/tracks.routes.ts';
 import { BulkCalls } from './http/bulkCalls.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { ID, text } from './http/openapi/schema.ts';
-import type { ChangePorts, Route } from './http/route.ts';
+import type { ChangePorts, ReadPorts, Route } from './http/route.ts';
 import { TILE_PARAMETERS } from './http/tile.ts';
 import type { Clock } from './lib/time.ts';
 import { AtOnce, type WorkTurns } from './lib/workTurns.ts';
@@ -76,6 +76,8 @@ import { WEBHOOK_SCHEMAS } from './webhooks/endpoint.ts';
 import { webhookRoutes } from './webhooks/webhooks.routes.ts';
 
 export interface RoutePorts extends EventPorts, ChangePorts {
+  /** Reads that a replica may answer, as the primary would. */
+  readonly heavyReads: ReadPorts['reads'];
   readonly logins: LogInPorts['logins'];
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
@@ -101,6 +103,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   const bulkCalls = new BulkCalls(ports.turns);
   const atOnce = new AtOnce(ports.turns);
   const exports = newRunningExports();
+  const heavy = { ...ports, reads: ports.heavyReads };
   const offered = [
     nearestRoute({ ...ports, atOnce }),
     nearestBatchRoute({ ...ports, bulkCalls }),
@@ -112,16 +115,16 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
     areaTilesRoute({ ...ports, bulkCalls, atOnce }),
     deviceTilesRoute({ ...ports, bulkCalls, atOnce }),
-    areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
+    areaBacktestRoute({ ...ports, backtests: new Backtests(heavy) }),
     areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
     deviceChangesRoute(ports),
     ...deviceRoutes({ ...ports, bulkCalls, atOnce }),
     historyRoute(ports),
-    historyExportRoute({ ...ports, exports }),
-    fleetExportRoute({ ...ports, exports }),
-    historySummaryRoute(ports),
-    fleetSummaryRoute({ ...ports, sums }),
-    presenceRoute(ports),
+    historyExportRoute({ ...heavy, exports }),
+    fleetExportRoute({ ...heavy, exports }),
+    historySummaryRoute(heavy),
+    fleetSummaryRoute({ ...heavy, sums }),
+    presenceRoute(heavy),
     ...trackTileRoutes({ ...ports, bulkCalls }),
     commandsRoute(ports),
     eventsRoute(ports),

@@ -3,7 +3,7 @@ import { type CleanedEnv, customCleanEnv, EnvError, makeExactValidator } from 'e
 import { CidrSet, parseCidrs } from './access/ipAddress.ts';
 import type { ConsoleTiles } from './console/consoleTiles.ts';
 import { fail, ok, type Result } from './lib/result.ts';
-import { parsePostgresUrl } from './postgres/postgresUrl.ts';
+import { parsePostgresUrl, parseReplicaUrl } from './postgres/postgresUrl.ts';
 import { parseRedisUrl } from './redis/redisUrl.ts';
 
 // The error of each completes a line that begins with the name of the variable: "PORT must be …". It shows the value
@@ -110,6 +110,8 @@ export interface Config {
   readonly ingestTokens: readonly string[] | null;
   /** Null: the embedded Postgres in dataDir. */
   readonly databaseUrl: string | null;
+  /** A replica of that, which answers what is heavy. Null: there is none. */
+  readonly replicaUrl: string | null;
   /** How long a start waits for a Postgres that cannot be asked yet. */
   readonly startupWaitSeconds: number;
   /** Null: limits and delivery schedule in this process, which is then the only one. */
@@ -162,6 +164,7 @@ const ADMIN_VARIABLES = {
 /** Every variable of the service, with its rule and its default. */
 export const VARIABLES = {
   ...ADMIN_VARIABLES,
+  DATABASE_REPLICA_URL: serverUrl(parseReplicaUrl)({ default: undefined }),
   HOST: text({ default: LOOPBACK }),
   PORT: portNumber({ default: 3000 }),
   ROLES: someOf(ROLES)({ default: new Set(ROLES) }),
@@ -195,6 +198,8 @@ export function readConfig(env: Env): Result<Config, string[]> {
     for (const [name, error] of Object.entries(NEEDED_WITH_DATABASE_URL)) {
       if (!isSet(env[name])) errors.push(`${name} ${error}`);
     }
+  } else if (isSet(env['DATABASE_REPLICA_URL'])) {
+    errors.push('DATABASE_REPLICA_URL needs DATABASE_URL: an embedded Postgres has no replica');
   }
   if (errors.length > 0) return fail(errors);
   const config = configOf(values);
@@ -248,6 +253,7 @@ function adminConfigOf(values: CleanedEnv<typeof ADMIN_VARIABLES>): AdminConfig 
 function configOf(values: CleanedEnv<typeof VARIABLES>): Config {
   return Object.freeze({
     ...adminConfigOf(values),
+    replicaUrl: values.DATABASE_REPLICA_URL ?? null,
     host: values.HOST,
     port: values.PORT,
     roles: values.ROLES,

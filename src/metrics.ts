@@ -23,6 +23,8 @@ export interface Metrics {
   countDamaged(): void;
   /** A statement has failed with this SQLSTATE, or the server could not be asked (`unreachable`). */
   countSqlError(code: string): void;
+  /** A statement that a replica may answer was answered by this server. */
+  countReplicaRead(server: ReplicaReader): void;
   countRedis(event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed'): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
@@ -36,6 +38,9 @@ export interface Gauges extends ServerSources {
   /** Long computations that have begun or wait for their turn. */
   readonly computations: () => number;
 }
+
+const REPLICA_READERS = ['replica', 'primary'] as const;
+type ReplicaReader = (typeof REPLICA_READERS)[number];
 
 /** Gauges of prom-client that end like counters: promtool takes them for mistakes, and so do some who read them. */
 const MISNAMED = [
@@ -166,6 +171,12 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Statements that failed, by SQLSTATE; unreachable: the server could not be asked.',
     'code',
   );
+  const replicaReads = counter(
+    'fleet_replica_reads_total',
+    'Statements that a replica may answer, by the server that was asked last.',
+    'server',
+  );
+  for (const server of REPLICA_READERS) replicaReads.inc({ server }, 0);
   for (const metric of serverGauges(gauges)) registry.registerMetric(metric);
   return {
     countSqlError: (code) => sqlErrors.labels(code).inc(),
@@ -194,6 +205,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     observePaused: (webhooks) => paused.set(webhooks),
     countPacked: (points) => packed.inc(points),
     countDamaged: () => damaged.inc(),
+    countReplicaRead: (server) => replicaReads.labels(server).inc(),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };

@@ -2,6 +2,8 @@ import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { selectInstanceId, selectLongestHistoryDays } from './changelog/database.sql.ts';
+import { ReplicaReads } from './changelog/replicaReads.ts';
+import { ReplicaWatch, SharedPlaces } from './changelog/replicaWatch.ts';
 import { emptyMemory, type Memory } from './coherence/applyChanges.ts';
 import { Follower } from './coherence/follower.ts';
 import { WriteTrial } from './coherence/postgresHealth.ts';
@@ -37,6 +39,8 @@ export interface Pod {
   /** Settles with the reason when the embedded Postgres ended. */
   readonly failed: Promise<Error>;
   readonly connections: Connections;
+  /** Null without a replica, and in a pod that answers no callers. */
+  readonly replica: PodReplica | null;
   /** Names this database among those that share a Redis. */
   readonly instanceId: string;
   /** Ids of webhook events are made from what it says. */
@@ -55,6 +59,12 @@ export interface Pod {
   readonly coordination: Coordination;
   /** Takes packed points that cannot be read. */
   readonly onDamaged: (damage: Damage) => void;
+}
+
+/** A replica of Postgres that answers reads of callers while it is level with the primary. */
+interface PodReplica {
+  readonly watch: ReplicaWatch;
+  readonly reads: ReplicaReads;
 }
 
 export interface PodOptions {
@@ -84,10 +94,12 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
       pools: () => connections.use(),
       computations: () => turns.size,
       waitingPoints,
+      replica: () => replica?.watch ?? null,
     },
     build,
   );
-  const connections = openConnections(hosts, server, metrics.countSqlError);
+  const replicaHosts = openReplicaHosts(config, log);
+  const connections = openConnections(hosts, server, metrics.countSqlError, replicaHosts);
   teardown.add(() => connections.end());
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
   const database = await whenAvailable(
@@ -99,6 +111,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     { limitMs: config.startupWaitSeconds * 1_000, log },
   );
   const podId = randomUUID();
+  const replica = openReplica(connections, podId, options, metrics);
   const follower = new Follower({ memory, sql: connections.follower, server, turns, clock, podId, log });
   teardown.add(() => follower.stop());
   const coordination = openCoordination(config, {
@@ -114,6 +127,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     hosts,
     failed,
     connections,
+    replica,
     server,
     ingestTokens: tokens,
     generatedIngestToken: generatedToken,
@@ -130,6 +144,27 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
       metrics.countDamaged();
     },
   };
+}
+
+function openReplicaHosts({ replicaUrl, roles }: Config, log: Logger): PostgresHosts | null {
+  if (replicaUrl === null || !roles.has('api')) return null;
+  const onMoved = (host: string) => log.info({ postgres: host }, 'another host is the replica');
+  return new PostgresHosts(replicaUrl, onMoved, 'replica');
+}
+
+function openReplica(
+  { reads: primary, replica }: Connections,
+  podId: string,
+  { log, teardown }: Pick<PodOptions, 'log' | 'teardown'>,
+  { countReplicaRead: count }: Metrics,
+): PodReplica | null {
+  if (replica === null) return null;
+  const places = new SharedPlaces(replica.places, podId);
+  const watch = new ReplicaWatch({ replica, places, podId, log });
+  watch.start();
+  teardown.add(() => watch.stop());
+  const ports = { primary, replica: replica.reads, watch, places, podId, count };
+  return { watch, reads: new ReplicaReads(ports) };
 }
 
 const SHARED_SESSIONS =

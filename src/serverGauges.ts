@@ -1,15 +1,44 @@
 import { Gauge } from 'prom-client';
+import { REPLICA_STATES, type ReplicaState } from './changelog/replicaWatch.ts';
 import type { PoolUse } from './postgres/connections.ts';
 
-/** What is read of Postgres when it is scraped. */
+/** What is read of the servers beside the pod when it is scraped. */
 export interface ServerSources {
   /** Connections to Postgres by task. */
   readonly pools: () => readonly PoolUse[];
+  /** Null without a replica. */
+  readonly replica: () => { readonly state: ReplicaState; readonly lagMs: number } | null;
 }
 
-/** Gauges of Postgres, in no registry. */
-export function serverGauges({ pools }: ServerSources): Gauge[] {
-  return [connectionGauge(pools), waitingGauge(pools)];
+/** Gauges of Postgres and its replica, in no registry. */
+export function serverGauges({ pools, replica }: ServerSources): Gauge[] {
+  return [connectionGauge(pools), waitingGauge(pools), ...replicaGauges(replica)];
+}
+
+/** Without a replica they have no values. */
+function replicaGauges(replica: ServerSources['replica']): Gauge[] {
+  const lag = new Gauge({
+    name: 'fleet_replica_lag_seconds',
+    help: 'For how long the replica has lacked something; while it is level, how long it took to get there.',
+    registers: [],
+    collect() {
+      const found = replica();
+      if (found === null) this.remove();
+      else this.set(found.lagMs / 1000);
+    },
+  });
+  const state = new Gauge({
+    name: 'fleet_replica_state',
+    help: 'Whether the replica answers reads (serving), or why not: 1 for the present state, 0 for the others.',
+    labelNames: ['state'],
+    registers: [],
+    collect() {
+      const found = replica();
+      if (found !== null)
+        for (const each of REPLICA_STATES) this.set({ state: each }, Number(each === found.state));
+    },
+  });
+  return [lag, state];
 }
 
 function connectionGauge(pools: ServerSources['pools']): Gauge {

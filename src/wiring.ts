@@ -257,6 +257,7 @@ function createRoutes(pod: Pod, deliveries: PodDeliveries, readers: Readers): Ro
   const { connections, memory, coordination, follower, turns } = pod;
   return apiRoutes({
     reads: connections.reads.of,
+    heavyReads: pod.replica?.reads.of ?? connections.reads.of,
     eventCuts: pod.eventCuts,
     writes: writesOfPod({
       of: connections.writes.of,

@@ -31,6 +31,7 @@ describe('an empty environment', () => {
       ingestPort: 3001,
       ingestTokens: null,
       databaseUrl: null,
+      replicaUrl: null,
       redisUrl: null,
       dataDir: '.data',
       roles: new Set(['api', 'ingest', 'delivery']),
@@ -69,6 +70,7 @@ describe('a full environment', () => {
     INGEST_HOST: '::',
     INGEST_TOKEN: 'hidden-word-of-today, hidden-word-of-yesterday',
     DATABASE_URL: POSTGRES,
+    DATABASE_REPLICA_URL: 'postgres://u:hidden-word@copy,copy2/fleet',
     REDIS_URL: 'rediss://:hidden-word@cache:6380/1',
     DATA_DIR: '/data',
     ROLES: ' delivery, api ',
@@ -92,6 +94,7 @@ describe('a full environment', () => {
     assert.equal(read.ingestHost, '::');
     assert.deepEqual(read.ingestTokens, ['hidden-word-of-today', 'hidden-word-of-yesterday']);
     assert.equal(read.databaseUrl, env['DATABASE_URL']);
+    assert.equal(read.replicaUrl, env['DATABASE_REPLICA_URL']);
     assert.equal(read.redisUrl, env['REDIS_URL']);
     assert.deepEqual([...read.roles], ['api', 'delivery']);
     assert.deepEqual(read.rateLimits, { keyMinute: 0, keyHour: 1, ipMinute: 1_000_000_000 });
@@ -146,6 +149,19 @@ describe('a wrong variable stops the start with a line that names it', () => {
     {
       env: { DATABASE_URL: `${POSTGRES}?sslrootcert=nowhere.pem`, INGEST_TOKEN: TOKEN, SECRETS_KEY: KEY },
       line: /^DATABASE_URL names files that this process cannot read: sslrootcert$/,
+    },
+    {
+      env: {
+        DATABASE_URL: POSTGRES,
+        DATABASE_REPLICA_URL: `${POSTGRES}?target_session_attrs=primary`,
+        INGEST_TOKEN: TOKEN,
+        SECRETS_KEY: KEY,
+      },
+      line: /^DATABASE_REPLICA_URL must have standby or prefer-standby for target_session_attrs/,
+    },
+    {
+      env: { DATABASE_REPLICA_URL: POSTGRES },
+      line: /^DATABASE_REPLICA_URL needs DATABASE_URL: an embedded Postgres has no replica$/,
     },
     {
       env: { REDIS_URL: 'localhost:6379' },
@@ -227,7 +243,8 @@ test('no line repeats what may be a secret', () => {
   );
   fc.assert(
     fc.property(secrets, secrets, secrets, secrets, (DATABASE_URL, REDIS_URL, INGEST_TOKEN, SECRETS_KEY) => {
-      const read = readConfig({ DATABASE_URL, REDIS_URL, INGEST_TOKEN, SECRETS_KEY });
+      const DATABASE_REPLICA_URL = DATABASE_URL;
+      const read = readConfig({ DATABASE_URL, DATABASE_REPLICA_URL, REDIS_URL, INGEST_TOKEN, SECRETS_KEY });
       assert.ok(!read.ok && !read.error.join('\n').includes(word));
     }),
     { seed: 1, numRuns: runs(25) },

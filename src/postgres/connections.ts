@@ -22,13 +22,17 @@ const CONNECTIONS = {
   service: 4,
   probes: 1,
 } as const;
+/** The same with a replica: reads on it, and what asks it and the primary how far they are. */
+const REPLICA_CONNECTIONS = { replica: 6, replica_probes: 1, places: 1 } as const;
 
 /** What a pod reports of itself need not reach a synchronous replica: a replica that hangs must not end the following. */
 const FOLLOWER_SETTINGS = { synchronous_commit: 'local' };
 /** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
 const READ_LIMIT_MS = 5_000;
+const PROBE_LIMIT_MS = 2_000;
 /** A read takes one core, its own: no workers beside it, and no compiler for what an index answers. */
 const READ_SETTINGS = { max_parallel_workers_per_gather: '0', jit: 'off' };
+const REPLICA_SETTINGS = { ...READ_SETTINGS, default_transaction_read_only: 'on' };
 /** Waiting calls of one account, or of one network that logs in: as many as either may make in a minute. */
 const WAITING_PER_KEY = 120;
 const WAITING = 10_000;
@@ -51,11 +55,24 @@ export interface Connections {
   readonly service: Sql;
   /** Tries whether writes are taken. */
   readonly probes: Sql;
+  /** Null without a replica. */
+  readonly replica: ReplicaConnections | null;
   /** How its connections are used at this moment. */
   use(): PoolUse[];
   /** Opens all connections that callers and senders wait for: opening one takes 50 ms and more where Postgres is busy. */
   open(tasks: { readonly reads: boolean; readonly ingest: boolean }): Promise<void>;
   end(): Promise<void>;
+}
+
+/** What reads on a replica need. Those that reach it are closed together, when it is left. */
+export interface ReplicaConnections {
+  /** Reads of callers, by account, as on the primary. */
+  readonly reads: SqlShares<number>;
+  /** Asks how far the replica is. */
+  readonly probes: Sql;
+  /** Asks the primary how far it is. */
+  readonly places: Sql;
+  readonly hosts: PostgresHosts;
 }
 
 /** Connections of one task. */
@@ -77,15 +94,12 @@ export function openConnections(
   hosts: PostgresHosts,
   server: ServerKnowledge,
   onError?: OnSqlError,
+  replicaHosts: PostgresHosts | null = null,
 ): Connections {
   const pools = new Map<string, Pool>();
-  const open = (task: Task, options: Partial<SqlOptions> = {}): Pool => {
-    const pool = openPool(hosts, {
-      maxConnections: CONNECTIONS[task],
-      name: sessionName(task),
-      server,
-      ...options,
-    });
+  const open = (task: Task, options: Partial<SqlOptions> = {}, at = hosts): Pool => {
+    const maxConnections = { ...CONNECTIONS, ...REPLICA_CONNECTIONS }[task];
+    const pool = openPool(at, { maxConnections, name: sessionName(task), server, ...options });
     pools.set(task, pool);
     return pool;
   };
@@ -97,7 +111,9 @@ export function openConnections(
   const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, onError };
   const ingest = open('ingest', { keepsIdle: true });
   const reads = open('reads', { keepsIdle: true, statementLimitMs: READ_LIMIT_MS, settings: READ_SETTINGS });
+  const replica = replicaHosts === null ? null : openReplica(replicaHosts, open, fairly, unlimited);
   const shares = {
+    ...(replica === null ? {} : { replica: replica.reads }),
     reads: new SqlShares<number>(reads, { ...fairly, perKey: 2 }),
     writes: new SqlShares<number>(open('writes'), { ...fairly, perKey: 1 }),
     logins: new SqlShares<string>(open('logins'), { ...fairly, perKey: 1 }),
@@ -107,7 +123,7 @@ export function openConnections(
     max: pool.options.max,
     used: pool.totalCount - pool.idleCount,
     idle: pool.idleCount,
-    waiting: pool.waitingCount + (task in shares ? shares[task as keyof typeof shares].waiting : 0),
+    waiting: pool.waitingCount + (shares[task as keyof typeof shares]?.waiting ?? 0),
   });
   return {
     follower: unlimited(open('follower', { settings: FOLLOWER_SETTINGS })),
@@ -116,7 +132,10 @@ export function openConnections(
     delivery: unlimited(open('delivery')),
     service: unlimited(open('service')),
     probes: unlimited(open('probes')),
-    ...shares,
+    reads: shares.reads,
+    writes: shares.writes,
+    logins: shares.logins,
+    replica,
     use: () => Array.from(pools, useOf),
     open: async (tasks) => {
       if (tasks.ingest) await openAll(ingest);
@@ -128,7 +147,24 @@ export function openConnections(
   };
 }
 
-type Task = keyof typeof CONNECTIONS;
+type Task = keyof typeof CONNECTIONS | keyof typeof REPLICA_CONNECTIONS;
+
+function openReplica(
+  hosts: PostgresHosts,
+  open: (task: Task, options: Partial<SqlOptions>, at?: PostgresHosts) => Pool,
+  fairly: Omit<ShareOptions, 'perKey'>,
+  unlimited: (pool: Pool) => Sql,
+): ReplicaConnections {
+  const options = { isReplica: true, settings: REPLICA_SETTINGS };
+  const reads = open('replica', { ...options, statementLimitMs: READ_LIMIT_MS }, hosts);
+  const probes = open('replica_probes', { ...options, statementLimitMs: PROBE_LIMIT_MS }, hosts);
+  return {
+    reads: new SqlShares<number>(reads, { ...fairly, perKey: 2 }),
+    probes: unlimited(probes),
+    places: unlimited(open('places', { statementLimitMs: PROBE_LIMIT_MS })),
+    hosts,
+  };
+}
 
 /** Rejects when Postgres cannot be reached. */
 async function openAll(pool: Pool): Promise<void> {

@@ -154,9 +154,11 @@ export interface SqlOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** What the pod knows of the server. */
   readonly server?: ServerKnowledge;
+  /** Nothing is recorded of the server, which is a replica. */
+  readonly isReplica?: boolean;
 }
 
-type UseBytes = (bytes: Buffer) => void | Promise<void>;
+export type UseBytes = (bytes: Buffer) => void | Promise<void>;
 
 /**
  * The name of a session of this service, as pg_stat_activity shows it. A version that stores what older ones cannot read
@@ -186,7 +188,7 @@ export function openPool(hosts: PostgresHosts, options: SqlOptions): Pool {
     },
     async (client) => {
       await client.query(settings);
-      await enterServer(client, options.server ?? null);
+      if (options.isReplica !== true) await enterServer(client, options.server ?? null);
     },
   );
   // An idle connection was lost. The pool has dropped it and opens another when one is needed.

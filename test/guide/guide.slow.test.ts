@@ -134,6 +134,7 @@ describe('the tables of the guide', () => {
         ...gauges,
         ...{ feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing, computations: nothing },
         pools: () => [],
+        replica: () => null,
       },
       { version: '1.0.0', commit: 'unknown' },
     );

@@ -22,6 +22,15 @@ export interface ReplicatedPostgres {
   readonly url: string;
   /** Of both, the replica first, with TLS: each has to prove who it is. */
   readonly hostsUrl: string;
+  /** Of the primary alone, and of the replica alone. */
+  readonly primaryUrl: string;
+  readonly replicaUrl: string;
+  /** Ends the replica as a crash does. */
+  killReplica(): Promise<void>;
+  /** Starts it again, with further settings. */
+  startReplica(...settings: readonly string[]): Promise<void>;
+  /** Makes the replica one of another history, whose log is longer than that of the primary. */
+  estrangeReplica(): Promise<void>;
   /** Lets the replica catch up and stops it: it lacks what is written from here on. */
   loseReplica(): Promise<void>;
   /** Kills the primary and promotes the replica; what is connected is cut. */
@@ -63,13 +72,35 @@ export async function startReplicatedPostgres(
   await asAdmin(urls[0], async () => undefined);
   const { username, password } = new URL(urls[0]);
   const conninfo = `primary_conninfo=host=127.0.0.1 port=${ports[0]} user=${username} password=${password}`;
-  const replica = await start(copy, ports[1], [conninfo]);
+  let replica = await start(copy, ports[1], [conninfo]);
+  const startReplica = async (...settings: readonly string[]): Promise<void> => {
+    replica = await start(copy, ports[1], settings);
+    await asAdmin(urls[1], async () => undefined);
+  };
   const url = new URL(urls[0]);
   url.port = String(latch.port);
   const hosts = [ports[1], ports[0]].map((port) => `${url.hostname}:${port}`);
   return {
     url: url.href,
     hostsUrl: `${url.href.replace(url.host, hosts.join())}?sslmode=verify-full&sslrootcert=${certificate}`,
+    primaryUrl: urls[0],
+    replicaUrl: urls[1],
+    killReplica: async () => {
+      process.kill(replica.pid, 'SIGQUIT');
+      await replica.ended;
+    },
+    startReplica: (...settings) => startReplica(conninfo, ...settings),
+    estrangeReplica: async () => {
+      await ask(urls[1], (sql) => sql`select pg_promote()`);
+      await ask(urls[1], async (sql) => {
+        for (let n = 0; n < ESTRANGED_MB; n++)
+          await sql`select pg_logical_emit_message(true, 'test', repeat('x', 1024 * 1024))`;
+        return [];
+      });
+      await replica.stop();
+      await writeFile(join(copy, 'standby.signal'), '');
+      await startReplica();
+    },
     loseReplica: async () => {
       // Cursors name this place too, which may be ahead of what is written to disk.
       const [row] = await ask<{ lsn: string }>(
@@ -108,6 +139,9 @@ async function writeCertificate(folder: string): Promise<string> {
   await write('server.key', privateKeyPem);
   return write('server.crt', certificatePem);
 }
+
+/** More than a primary writes in a test. */
+const ESTRANGED_MB = 64;
 
 const SETTINGS = [
   'ssl=on',
