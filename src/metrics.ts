@@ -21,6 +21,8 @@ export interface Metrics {
   /** Points that were rows and are packed now. */
   countPacked(points: number): void;
   countDamaged(): void;
+  /** Steps of migrations that are not done. */
+  observeSteps(steps: number): void;
   /** A statement has failed with this SQLSTATE, or the server could not be asked (`unreachable`). */
   countSqlError(code: string): void;
   /** A statement that a replica may answer was answered by this server. */
@@ -139,6 +141,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'fleet_history_damaged_total',
     'Attempts to read packed points whose bytes are not those that were stored.',
   );
+  const steps = gauge('fleet_migration_steps_waiting', 'Steps of migrations that are not done yet.');
   gauge(
     'fleet_build_info',
     'Always 1; its labels say which version and commit runs.',
@@ -205,6 +208,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     observePaused: (webhooks) => paused.set(webhooks),
     countPacked: (points) => packed.inc(points),
     countDamaged: () => damaged.inc(),
+    observeSteps: (waiting) => steps.set(waiting),
     countReplicaRead: (server) => replicaReads.labels(server).inc(),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),

@@ -26,10 +26,13 @@ import { close, createHttpServer, listen } from './http/server.ts';
 import { Ingest } from './ingest/ingest.ts';
 import { BODY_SLOTS, IngestBodies, ingestListener } from './ingest/positions.routes.ts';
 import { FairSemaphore } from './lib/fairSemaphore.ts';
-import { type Clock, DAY_MS, systemClock } from './lib/time.ts';
+import type { RepeatedWork } from './lib/repeatedWork.ts';
+import { type Clock, DAY_MS, MINUTE_MS, systemClock } from './lib/time.ts';
 import { openPod, type Pod, STEP_LIMIT_MS, Teardown } from './pod.ts';
 import { listen as listenTo } from './postgres/connections.ts';
+import { stepsWork } from './postgres/migrationSteps.ts';
 import { DELIVERIES, ensureWeeks } from './postgres/partitions.ts';
+import { errorFields } from './postgres/sqlErrors.ts';
 import { OUTBOX_ENTRY } from './redis/wakeUps.ts';
 import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
 import { claimInBatches } from './webhooks/delivery/deliverEndpoint.ts';
@@ -165,6 +168,20 @@ async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean
   const housekeeping = { sql, clock, log, eventRetentionDays, eventCuts };
   const readStayQuotas = () => readQuotas(sql, pod.memory);
   teardown.add(startHousekeeping({ ...housekeeping, readQuotas: readStayQuotas }, packer, sleep));
+  const steps = createSteps(pod);
+  teardown.add(() => steps.stop());
+  steps.start(MINUTE_MS);
+}
+
+/** The steps of migrations, which the pod that comes first does beside its other work. */
+function createSteps({ connections, log, metrics }: Pod): RepeatedWork {
+  const ports = {
+    sql: connections.service,
+    log: (message: string, fields: object) => log.info(fields, message),
+    rest: sleep,
+    onWaiting: metrics.observeSteps,
+  };
+  return stepsWork(ports, (error) => log.error(errorFields(error), 'a step of a migration failed'));
 }
 
 function closeAll(servers: Readonly<Record<string, Server>>, idleMs: number): Promise<unknown> {

@@ -1,63 +1,109 @@
-import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MIGRATIONS_FOLDER, type Migration, readMigrations } from './migrationFiles.ts';
+import {
+  finishSteps,
+  isLocked,
+  LOCK_NOT_AVAILABLE,
+  LOCK_PAUSE_MS,
+  LOCK_TRIES,
+  LOCK_TRY,
+  selectWaiting,
+} from './migrationSteps.ts';
 import type { Sql, Tx } from './sql.ts';
-import { sqlState } from './sqlErrors.ts';
+import { isUnavailable, sqlState } from './sqlErrors.ts';
+import type { FileStatement } from './sqlStatements.ts';
 
 /** Logs a message, with details as fields. */
 export type Log = (message: string, fields?: object) => void;
 
-interface Migration {
-  readonly name: string;
-  readonly text: string;
-  readonly checksum: string;
-}
-
-const FOLDER = fileURLToPath(new URL('../../sql', import.meta.url));
-const FILE_NAME = /^(\d{4}_[a-z0-9_]+)\.sql$/;
 /** The id of the advisory lock. It must be the same in every version of this service. */
 const LOCK_ID = 7_215_081_946;
 const LOCK_WAIT = '10min';
-const LOCK_NOT_AVAILABLE = '55P03';
 /** The first migration of versions before the first release, whose files became one. */
 const BEFORE_RELEASE = '0001_base';
 
 /**
  * Updates the schema: applies the files NNNN_name.sql of the folder in order. Each is one transaction with its row in
  * `schema_migration`, under a lock that other processes wait for. A name in the database without a file belongs to a
- * newer version: pods of the older version may still start while the newer one is rolled out.
+ * newer version: pods of the older version may still start while the newer one is rolled out. The steps of a migration are
+ * left to the pods that run, unless the database was empty or a later migration is to be applied.
  *
  * @returns the names (without .sql) that this call has applied.
  * Throws when a file fails, when an applied file has changed, when a file comes before one that is applied already, when
- * the database is from before the first release, and when another process holds the lock for ten minutes. A file is
- * applied completely or not at all.
+ * the database is from before the first release, and when another process holds the lock, or the lock of a table, for
+ * ten minutes. A file is applied completely or not at all.
  */
-export async function migrate(sql: Sql, log: Log, folder: string = FOLDER): Promise<string[]> {
+export async function migrate(sql: Sql, log: Log, folder: string = MIGRATIONS_FOLDER): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const done: string[] = [];
-  for (let round = 0; round <= migrations.length; round++) {
+  for (let round = 0; round <= 2 * migrations.length; round++) {
     const startMs = performance.now();
-    const name = await sql.begin((tx) => applyNext(tx, migrations, log));
+    const name = await applyNext(sql, migrations, done, log);
     if (name === null) break;
+    if (name === STEPS_FIRST) {
+      await finishSteps(migrations, sql, log);
+      continue;
+    }
     log('migrated', { name, tookMs: Math.round(performance.now() - startMs) });
     done.push(name);
   }
   return done;
 }
 
+const STEPS_FIRST = 'steps first';
+
 /**
- * Applies the first migration that the database does not have, and returns its name; null when there is none. The lock
- * belongs to the transaction, so it works through a connection pooler too and is always released. The applied
+ * Applies the first migration that the database does not have, and returns its name; null when there is none. While others
+ * hold the lock of a table that it needs, it tries again and again. `done`: what this process has applied before.
+ */
+async function applyNext(
+  sql: Sql,
+  migrations: readonly Migration[],
+  done: readonly string[],
+  log: Log,
+): Promise<string | null> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await sql.begin(async (tx) => {
+        await takeLock(tx, log);
+        // With the lock, so that of several processes that wait for the same table only one tries at a time.
+        if (tries > 1) await sleep(LOCK_PAUSE_MS);
+        return applyNextIn(tx, migrations, done, log);
+      });
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      if (tries === LOCK_TRIES)
+        throw new Error('A table that a migration changes has been locked for ten minutes.', {
+          cause: error,
+        });
+      if (tries === 1) log('waiting for a table that a migration changes and another transaction has locked');
+    }
+  }
+}
+
+/**
+ * The lock belongs to the transaction, so it works through a connection pooler too and is always released. The applied
  * migrations are read under it each time, because another process may have applied some.
  */
-async function applyNext(tx: Tx, migrations: readonly Migration[], log: Log): Promise<string | null> {
-  await takeLock(tx, log);
+async function applyNextIn(
+  tx: Tx,
+  migrations: readonly Migration[],
+  done: readonly string[],
+  log: Log,
+): Promise<string | null> {
   await tx`
     create table if not exists schema_migration (
       name text primary key,
       applied_at timestamptz not null default now(),
       checksum text not null
+    )`;
+  await tx`
+    create table if not exists migration_step (
+      migration text not null,
+      step integer not null,
+      position text,
+      done_at timestamptz,
+      primary key (migration, step)
     )`;
   const rows = await tx<{ name: string; checksum: string }[]>`
     select name, checksum from schema_migration order by name`;
@@ -69,35 +115,15 @@ async function applyNext(tx: Tx, migrations: readonly Migration[], log: Log): Pr
   }
   const [next] = planMigrations(migrations, new Map(rows.map((row) => [row.name, row.checksum])));
   if (next) {
+    if ((await selectWaiting(tx, migrations)).length > 0) return STEPS_FIRST;
     await apply(tx, next);
+    if (rows.every(({ name }) => done.includes(name))) await applySteps(tx, next);
     return next.name;
   }
   const known = new Set(migrations.map((migration) => migration.name));
   const unknown = rows.map((row) => row.name).filter((name) => !known.has(name));
   if (unknown.length > 0) log('the database is newer than this version of the service', { unknown });
   return null;
-}
-
-/** The migrations of a folder, in order. Throws on an invalid file name, and on a number used twice. */
-async function readMigrations(folder: string): Promise<Migration[]> {
-  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
-  const migrations = await Promise.all(files.map((file) => readMigration(folder, file)));
-  migrations.forEach((migration, index) => {
-    const before = migrations[index - 1];
-    if (before?.name.slice(0, 4) === migration.name.slice(0, 4)) {
-      throw new Error(`Two migrations have the same number: ${before.name} and ${migration.name}.`);
-    }
-  });
-  return migrations;
-}
-
-async function readMigration(folder: string, file: string): Promise<Migration> {
-  const name = FILE_NAME.exec(file)?.[1];
-  if (!name) throw new Error(`${file} is not named NNNN_name.sql.`);
-  const text = await readFile(join(folder, file), 'utf8');
-  // git may write other line ends on some systems
-  const checksum = createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
-  return { name, text, checksum };
 }
 
 async function takeLock(tx: Tx, log: Log): Promise<void> {
@@ -108,7 +134,6 @@ async function takeLock(tx: Tx, log: Log): Promise<void> {
     await tx`select set_config('statement_timeout', '0', true)`;
     await tx`select set_config('lock_timeout', ${LOCK_WAIT}, true)`;
     await tx.unsafe(`select pg_advisory_xact_lock(${LOCK_ID})`);
-    await tx`set local lock_timeout to default`; // while a migration waits for a lock, others wait behind it
   } catch (error) {
     if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
     throw new Error(`Another process has been migrating the database for ${LOCK_WAIT}.`, { cause: error });
@@ -136,14 +161,27 @@ function planMigrations(migrations: readonly Migration[], applied: ReadonlyMap<s
 }
 
 async function apply(tx: Tx, migration: Migration): Promise<void> {
+  // A migration may take longer than other statements of the service.
+  await tx`select set_config('statement_timeout', '0', true), set_config('lock_timeout', ${LOCK_TRY}, true)`;
+  for (const statement of migration.statements) await run(tx, migration, statement);
+  await tx`insert into schema_migration (name, checksum) values (${migration.name}, ${migration.checksum})`;
+}
+
+/** In a database that was empty, the steps belong to the same transaction. There are no rows, so none takes long. */
+async function applySteps(tx: Tx, migration: Migration): Promise<void> {
+  for (const [n, step] of migration.steps.entries()) {
+    if (step.kind !== 'batches')
+      await run(tx, migration, { ...step, text: step.text.replace(/\bconcurrently\s/i, '') });
+    await tx`insert into migration_step (migration, step, done_at) values (${migration.name}, ${n + 1}, now())`;
+  }
+}
+
+async function run(tx: Tx, { name }: Migration, { text, line }: FileStatement): Promise<void> {
   try {
-    // A migration may take longer than other statements of the service.
-    await tx`select set_config('statement_timeout', '0', true)`;
-    await tx.unsafe(migration.text);
-    await tx`insert into schema_migration (name, checksum) values (${migration.name}, ${migration.checksum})`;
+    await tx.unsafe(text);
   } catch (error) {
-    throw new Error(`Migration ${migration.name} failed: ${error instanceof Error ? error.message : error}`, {
-      cause: error,
-    });
+    if (isUnavailable(error)) throw error;
+    const reason = error instanceof Error ? error.message : error;
+    throw new Error(`Migration ${name} failed in line ${line}: ${reason}`, { cause: error });
   }
 }

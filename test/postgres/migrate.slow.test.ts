@@ -1,34 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { migrate } from '../../src/postgres/migrate.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
-
-type Files = Record<string, string>;
+import type { Sql } from '../../src/postgres/sql.ts';
+import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
+import { holdTransaction } from '../support/postgres/holdTransaction.ts';
+import { type Files, makeFolder, openEmpty } from '../support/postgres/migrationFolder.ts';
 
 const FIRST = { '0001_vehicles.sql': 'create table vehicle (id int); insert into vehicle values (1);' };
 const SECOND = { '0002_names.sql': "alter table vehicle add name text; update vehicle set name = 'a';" };
-
-async function makeFolder(t: TestContext, files: Files): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-sql-'));
-  t.after(() => rm(folder, { recursive: true }));
-  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-  return folder;
-}
-
-/** An empty database, and clients of it that are closed before it is dropped. */
-async function openEmpty(t: TestContext, clients = 1): Promise<Sql[]> {
-  const { url, drop } = await createDatabase(undefined, { empty: true });
-  const sqls = Array.from({ length: clients }, () => openSql(url, { maxConnections: 2, name: 'test' }));
-  t.after(async () => {
-    await Promise.all(sqls.map((sql) => sql.end()));
-    await drop();
-  });
-  return sqls;
-}
 
 async function open(t: TestContext): Promise<Sql> {
   const [sql] = await openEmpty(t);
@@ -75,9 +56,9 @@ describe('migrating a database', () => {
 
   test('leaves nothing of a file that fails, keeps what came before it, and goes on once it is mended', async (t) => {
     const sql = await open(t);
-    const broken = { '0002_names.sql': 'create table half_done (); select 1 / 0;' };
+    const broken = { '0002_names.sql': 'create table half_done ();\nselect 1 / 0;' };
     const folder = await makeFolder(t, { ...FIRST, ...broken });
-    await assert.rejects(migrate(sql, quiet, folder), /0002_names failed: division by zero/);
+    await assert.rejects(migrate(sql, quiet, folder), /0002_names failed in line 2: division by zero/);
     assert.deepEqual(await appliedNames(sql), ['0001_vehicles']);
     assert.deepEqual([...(await sql`select to_regclass('half_done') as found`)], [{ found: null }]);
     await writeFile(join(folder, '0002_names.sql'), SECOND['0002_names.sql']);
@@ -92,6 +73,42 @@ describe('migrating a database', () => {
     const logged: string[] = [];
     await migrate(second, (message) => logged.push(message), await makeFolder(t, FIRST));
     assert.deepEqual(logged, ['migrated'], 'it did not have to wait');
+  });
+
+  test('waits for a table that others have locked, and they go on meanwhile', async (t) => {
+    const [sql, other] = await openEmpty(t, 2);
+    assert.ok(sql && other);
+    await migrate(sql, quiet, await makeFolder(t, FIRST));
+    const end = await holdTransaction(other, (tx) => tx`select from vehicle`);
+    const gaveWay = Promise.withResolvers<void>();
+    const logged: string[] = [];
+    const log = (message: string): void => {
+      logged.push(message);
+      gaveWay.resolve();
+    };
+    const migrated = migrate(sql, log, await makeFolder(t, { ...FIRST, ...SECOND }));
+    await gaveWay.promise;
+    assert.deepEqual(
+      [...(await other`select id from vehicle`)],
+      [{ id: 1 }],
+      'the lock is held all the time',
+    );
+    await end();
+    assert.deepEqual(await migrated, ['0002_names']);
+    assert.deepEqual(logged, [
+      'waiting for a table that a migration changes and another transaction has locked',
+      'migrated',
+    ]);
+  });
+
+  test('says that Postgres was lost as any statement does, so that the start waits for it and tries again', async (t) => {
+    const sql = await open(t);
+    const lost = {
+      '0002_names.sql': 'create table half_done (); select pg_terminate_backend(pg_backend_pid());',
+    };
+    await assert.rejects(migrate(sql, quiet, await makeFolder(t, { ...FIRST, ...lost })), isUnavailable);
+    assert.deepEqual(await appliedNames(sql), ['0001_vehicles']);
+    assert.deepEqual(await migrate(sql, quiet, await makeFolder(t, { ...FIRST, ...SECOND })), ['0002_names']);
   });
 
   test('may take longer than a statement of the service, which is again limited afterwards', async (t) => {
