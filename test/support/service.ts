@@ -34,10 +34,17 @@ export function serviceEnv(databaseUrl: string): Record<string, string> {
   };
 }
 
-/** Starts it with these variables and no others; it heads a process group and is killed after the test. */
-export function startProcess(t: TestContext, env: Readonly<Record<string, string>>): ServiceProcess {
-  const child = spawn(process.execPath, [MAIN], {
-    cwd: PROJECT,
+/**
+ * Starts it with these variables and no others; it heads a process group and is killed after the test. `project`: the folder
+ * of another version.
+ */
+export function startProcess(
+  t: TestContext,
+  env: Readonly<Record<string, string>>,
+  project = PROJECT,
+): ServiceProcess {
+  const child = spawn(process.execPath, [join(project, 'src', 'main.ts')], {
+    cwd: project,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: childEnv(env),
