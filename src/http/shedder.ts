@@ -1,0 +1,111 @@
+import { type Answer, errorAnswer } from './answer.ts';
+import { CallerShares, RecentSums } from './callerShares.ts';
+import { NO_SHEDDING, SHED_CLASSES, type ShedClass, type Shedding, stepShedding } from './shedding.ts';
+
+/** How often the delay of the event loop is measured. */
+const LOOK_EVERY_MS = 50;
+
+const MESSAGE = 'this server has more to do than it can at present; try again after Retry-After seconds';
+/** Bulk waits longer: it comes back only when all else is answered in time. */
+const ANSWERS: Readonly<Record<ShedClass, Answer>> = {
+  bulk: { ...errorAnswer('SERVICE_UNAVAILABLE', MESSAGE), headers: { 'Retry-After': '5' } },
+  poll: { ...errorAnswer('SERVICE_UNAVAILABLE', MESSAGE), headers: { 'Retry-After': '1' } },
+};
+
+/** What is measured of a call counts for so long. */
+const COST_WINDOW_MS = 10_000;
+const ACCOUNTS_MAX = 4_096;
+/** Processor time of a call of bulk beside what is measured of it; polls all cost the same. */
+const LEAST_MS = 0.1;
+
+/** Who calls, as far as that is known before anything is looked up: an account, or the network of an address. */
+export type LikelyCaller = number | string;
+
+interface ShedderPorts {
+  readonly log: {
+    warn(fields: object, message: string): void;
+    info(fields: object, message: string): void;
+  };
+  readonly onRefused: (shedAs: ShedClass) => void;
+}
+
+/**
+ * Refuses calls while the event loop is late, see `stepShedding`, of those callers first who ask for most, see CallerShares. A
+ * timer measures how late, so a call costs nothing but a look at `isActive`.
+ */
+export class Shedder {
+  /** False: no call is refused. */
+  isActive = false;
+  /** How late the event loop was at the last measurement. */
+  lateMs = 0;
+  readonly #ports: ShedderPorts;
+  #shedding: Shedding = NO_SHEDDING;
+  readonly #shares: Readonly<Record<ShedClass, CallerShares<LikelyCaller>>> = {
+    bulk: new CallerShares(),
+    poll: new CallerShares(),
+  };
+  /** Of bulk, by account: the processor time of its long computations, and the calls that went on. */
+  readonly #workedMs = new RecentSums<LikelyCaller>(COST_WINDOW_MS, ACCOUNTS_MAX);
+  readonly #wentOn = new RecentSums<LikelyCaller>(COST_WINDOW_MS, ACCOUNTS_MAX);
+  #lookedAtMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(ports: ShedderPorts) {
+    this.#ports = ports;
+  }
+
+  /** Begins to measure. Before, no call is refused. */
+  start(): void {
+    this.#lookedAtMs = performance.now();
+    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** The answer to a call that is refused; null: it may go on. */
+  refuse(shedAs: ShedClass, caller: LikelyCaller): Answer | null {
+    const cost = shedAs === 'poll' ? 1 : this.#meanMs(caller);
+    if (this.#shares[shedAs].isRefused(caller, cost)) {
+      this.#ports.onRefused(shedAs);
+      return ANSWERS[shedAs];
+    }
+    if (shedAs === 'bulk') this.#wentOn.add(caller, 1);
+    return null;
+  }
+
+  /** Notes processor time that a computation has taken. `key`: whose it is, see WorkTurns. */
+  noteWork(key: number | string, workedMs: number): void {
+    if (this.isActive && typeof key === 'number') this.#workedMs.add(key, workedMs);
+  }
+
+  /** What a call of the caller has taken on average. */
+  #meanMs(caller: LikelyCaller): number {
+    return LEAST_MS + this.#workedMs.of(caller) / Math.max(1, this.#wentOn.of(caller));
+  }
+
+  #look(): void {
+    const nowMs = performance.now();
+    const elapsedMs = nowMs - this.#lookedAtMs;
+    this.#lookedAtMs = nowMs;
+    this.lateMs = Math.max(0, elapsedMs - LOOK_EVERY_MS);
+    const before = this.#shedding;
+    this.#shedding = stepShedding(before, this.lateMs, elapsedMs);
+    this.isActive = this.#shedding.bulk.share > 0;
+    this.#workedMs.advance(nowMs);
+    this.#wentOn.advance(nowMs);
+    for (const shedAs of SHED_CLASSES) {
+      const { share } = this.#shedding[shedAs];
+      this.#shares[shedAs].share(1 - share, nowMs);
+      this.#say(shedAs, before[shedAs].share, share);
+    }
+  }
+
+  #say(shedAs: ShedClass, before: number, now: number): void {
+    const fields = { class: shedAs, late_ms: Math.round(this.lateMs) };
+    if (before === 0 && now > 0)
+      this.#ports.log.warn(fields, 'the event loop is late: calls of this class are refused');
+    if (before > 0 && now === 0) this.#ports.log.info(fields, 'calls of this class are no longer refused');
+  }
+}
