@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { SHED_CLASSES, type ShedClass } from './http/shedding.ts';
 import type { FixOutcome, RefusedStays } from './ingest/fix.ts';
 import { DAY_MS } from './lib/time.ts';
 import { type ServerSources, serverGauges } from './serverGauges.ts';
@@ -25,6 +26,8 @@ export interface Metrics {
   observeSteps(steps: number): void;
   /** A statement has failed with this SQLSTATE, or the server could not be asked (`unreachable`). */
   countSqlError(code: string): void;
+  /** A call was refused because the pod has more to do than it can. */
+  countShed(shedAs: ShedClass): void;
   /** A statement that a replica may answer was answered by this server. */
   countReplicaRead(server: ReplicaReader): void;
   countRedis(event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed'): void;
@@ -37,6 +40,8 @@ export interface Gauges extends ServerSources {
   readonly feedLagMs: () => number;
   readonly loadMs: () => number;
   readonly waitingPoints: () => number;
+  /** How late the event loop was at the last measurement. */
+  readonly loopLateMs: () => number;
   /** Long computations that have begun or wait for their turn. */
   readonly computations: () => number;
 }
@@ -102,10 +107,16 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Webhook attempts by outcome; fenced ones ended after another pod had taken over.',
     'outcome',
   );
+  const shed = counter(
+    'fleet_requests_shed_total',
+    'Calls refused because the event loop was late, by class.',
+    'class',
+  );
   // A rate does not count the first of a series, and a comparison passes over one that is not there.
   for (const outcome of ['accepted', 'rejected', 'unknown_device']) fixes.inc({ outcome }, 0);
   for (const event of ['back', 'lost']) redis.inc({ event }, 0);
   attempts.inc({ outcome: 'fenced' }, 0);
+  for (const shedAs of SHED_CLASSES) shed.inc({ class: shedAs }, 0);
   const attemptDurations = new Histogram({
     name: 'fleet_webhook_attempt_duration_seconds',
     help: 'Duration of webhook attempts, from DNS to the last byte.',
@@ -169,6 +180,11 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Long computations that have begun or wait for their turn.',
     gauges.computations,
   );
+  readGauge(
+    'fleet_event_loop_late_seconds',
+    'How late the event loop was when it was looked at last.',
+    () => gauges.loopLateMs() / 1000,
+  );
   const sqlErrors = counter(
     'fleet_postgres_errors_total',
     'Statements that failed, by SQLSTATE; unreachable: the server could not be asked.',
@@ -209,6 +225,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     countPacked: (points) => packed.inc(points),
     countDamaged: () => damaged.inc(),
     observeSteps: (waiting) => steps.set(waiting),
+    countShed: (shedAs) => shed.labels(shedAs).inc(),
     countReplicaRead: (server) => replicaReads.labels(server).inc(),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),

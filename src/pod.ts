@@ -10,6 +10,7 @@ import { WriteTrial } from './coherence/postgresHealth.ts';
 import type { Config } from './config.ts';
 import { type Coordination, openCoordination } from './coordination.ts';
 import { EventCuts } from './events/eventPartitions.sql.ts';
+import { Shedder } from './http/shedder.ts';
 import type { Damage } from './lib/errors.ts';
 import { type Clock, DeadlineExceeded, withDeadline } from './lib/time.ts';
 import { WorkTurns } from './lib/workTurns.ts';
@@ -56,6 +57,7 @@ export interface Pod {
   readonly follower: Follower;
   readonly writeTrial: WriteTrial;
   readonly metrics: Metrics;
+  readonly shedder: Shedder;
   readonly coordination: Coordination;
   /** Takes packed points that cannot be read. */
   readonly onDamaged: (damage: Damage) => void;
@@ -83,7 +85,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const { url, failed } = await openDatabase(config, log, teardown);
   const hosts = new PostgresHosts(url, (host) => log.warn({ postgres: host }, 'another host is the primary'));
   const server = new ServerKnowledge();
-  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
+  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS, (key, ms) => shedder.noteWork(key, ms));
   const memory = emptyMemory();
   // What its gauges read is there before anybody can ask for them.
   const metrics = createMetrics(
@@ -92,12 +94,15 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
       feedLagMs: () => follower.applied.lagMs(),
       loadMs: () => follower.loadMs,
       pools: () => connections.use(),
+      loopLateMs: () => shedder.lateMs,
       computations: () => turns.size,
       waitingPoints,
       replica: () => replica?.watch ?? null,
     },
     build,
   );
+  const shedder = new Shedder({ log, onRefused: metrics.countShed });
+  teardown.add(() => shedder.stop());
   const replicaHosts = openReplicaHosts(config, log);
   const connections = openConnections(hosts, server, metrics.countSqlError, replicaHosts);
   teardown.add(() => connections.end());
@@ -138,6 +143,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     follower,
     writeTrial: new WriteTrial(connections.probes, podId),
     metrics,
+    shedder,
     coordination,
     onDamaged: (damage) => {
       log.error(damage, 'packed points are damaged: restore them from a backup, or delete their row');

@@ -63,19 +63,26 @@ export interface Service {
   stop(idleMs?: number): Promise<void>;
 }
 
+interface StartOptions {
+  readonly clock: Clock;
+  readonly callsSoon: boolean;
+  readonly sheds: boolean;
+}
+
 /**
  * Builds one pod and starts it. This file and those beside it (pod, apiRoutes) are the only ones that
  * construct its parts. Resolves when it serves; when a step fails, what was started before is stopped.
  * `callsSoon`: connections to Postgres are opened before it serves, so that the first calls do not wait for them.
+ * `sheds`: calls are refused while the event loop is late. It has to be this pod's own.
  */
 export async function startService(
   config: Config,
   log: Logger,
-  { clock = systemClock, callsSoon = true }: { readonly clock?: Clock; readonly callsSoon?: boolean } = {},
+  { clock = systemClock, callsSoon = true, sheds = true }: Partial<StartOptions> = {},
 ): Promise<Service> {
   const teardown = new Teardown();
   try {
-    return await start(config, log, clock, callsSoon, teardown);
+    return await start(config, log, { clock, callsSoon, sheds }, teardown);
   } catch (error) {
     await teardown.run(log);
     throw error;
@@ -85,8 +92,7 @@ export async function startService(
 async function start(
   config: Config,
   log: Logger,
-  clock: Clock,
-  callsSoon: boolean,
+  { clock, callsSoon, sheds }: StartOptions,
   teardown: Teardown,
 ): Promise<Service> {
   const pod = await openPod({
@@ -112,6 +118,7 @@ async function start(
   const ingestPort = await listen(servers.ingest, config.ingestPort, config.ingestHost);
   const port = config.roles.has('api') ? await listen(servers.api, config.port, config.host) : null;
   await startWork(pod, deliveries, callsSoon);
+  if (sheds) pod.shedder.start();
   return {
     port,
     ingestPort,
@@ -238,17 +245,19 @@ function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers):
     log,
     onDamaged: pod.onDamaged,
     observe: metrics.observeRequest,
+    shedder: pod.shedder,
   };
   return createHttpServer(apiListener(ports));
 }
 
-function probesOf({ follower, writeTrial, coordination }: Pod): Probes {
+function probesOf({ follower, writeTrial, coordination, shedder }: Pod): Probes {
   return {
     loaded: () => follower.applied.isLoaded,
     canAnswer: () => follower.applied.heldLagMs() <= TRUST_MEMORY_MS,
     degradations: () => [
       ...follower.degradations(),
       ...(coordination.isReachable() ? [] : ['redis_unreachable']),
+      ...(shedder.isActive ? ['overloaded'] : []),
     ],
     writeTrouble: () => writeTrial.trouble(),
     lastWriteTrouble: () => writeTrial.lastTrouble(),

@@ -109,6 +109,11 @@ export class Authorizer {
     return { kind: 'granted', caller };
   }
 
+  /** The account of a key in memory, whether or not it opens anything. */
+  knownAccount(shown: ShownKey): number | undefined {
+    return shown.kind === 'key' ? this.#ports.keyring.get(shown.fingerprint)?.accountId : undefined;
+  }
+
   /** A call that needs no credentials: only its address is counted. */
   async authorizeAnybody(client: ClientAddress, nowMs: number): Promise<AccessDecision> {
     return (await this.#countAddress(client, nowMs)) ?? { kind: 'granted', caller: NOBODY };

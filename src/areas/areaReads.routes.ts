@@ -150,20 +150,26 @@ interface AreaReadPorts {
 /** Area list, detail and contains: answered from memory. */
 export function areaReadRoutes({ areas, turns, atOnce }: AreaReadPorts): Route[] {
   const answers = new AreaAnswers(turns);
-  const get = (path: string, describe: Operation, handle: Route['handle']): Route => ({
+  const get = (
+    path: string,
+    shedAs: Route['shedAs'],
+    describe: Operation,
+    handle: Route['handle'],
+  ): Route => ({
     method: 'GET',
     path,
     scopes: scopeMask('read_areas'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs,
     isFromMemory: true,
     describe,
     handle,
   });
   return [
-    get('/areas', LIST_AREAS, (call) => listAreas(areas, answers, call)),
-    get('/areas/:id', GET_AREA, (call) => detail(areas, answers, call)),
-    get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, atOnce, call)),
+    get('/areas', 'bulk', LIST_AREAS, (call) => listAreas(areas, answers, call)),
+    get('/areas/:id', 'poll', GET_AREA, (call) => detail(areas, answers, call)),
+    get('/areas/:id/contains', 'poll', AREA_CONTAINS, (call) => contains(areas, atOnce, call)),
   ];
 }
 
@@ -306,6 +312,7 @@ export function areaDevicesRoute(ports: AreaDevicesPorts): Route {
     isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     isFromMemory: true,
     describe: AREA_DEVICES,
     handle: (call) => devicesIn(ports, call),

@@ -42,7 +42,12 @@ interface AreaWritePorts extends ChangePorts {
 
 /** Create, upsert, change and delete an area. Each is acknowledged when it holds on every pod. */
 export function areaWriteRoutes(ports: AreaWritePorts): Route[] {
-  const write = routeFactory({ scopes: scopeMask('write_areas'), isOpenToGroups: true, versions: ['v3'] });
+  const write = routeFactory({
+    scopes: scopeMask('write_areas'),
+    isOpenToGroups: true,
+    versions: ['v3'],
+    shedAs: 'poll',
+  });
   return [
     write('POST', '/areas', CREATE_AREA, (call) => create(ports, call)),
     write('PUT', '/areas/by-external-id/*externalId', UPSERT_AREA, (call) => upsert(ports, call)),

@@ -119,13 +119,15 @@ interface AreasContainingPorts {
 
 /** Which areas contain a point: one point, or up to 1 000. Answered from memory. */
 export function areasContainingRoutes(ports: AreasContainingPorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('read_areas'), isOpenToGroups: true, versions: ['v3'] });
+  const shared = { scopes: scopeMask('read_areas'), isOpenToGroups: true, versions: ['v3'] } as const;
+  const single = routeFactory({ ...shared, shedAs: 'poll' });
+  const batch = routeFactory({ ...shared, shedAs: 'bulk' });
   return [
     {
-      ...route('GET', '/areas/containing', AREAS_CONTAINING, (call) => containing(ports, call)),
+      ...single('GET', '/areas/containing', AREAS_CONTAINING, (call) => containing(ports, call)),
       isFromMemory: true,
     },
-    route('POST', '/areas/containing/batch', AREAS_CONTAINING_BATCH, ({ caller, body }) => {
+    batch('POST', '/areas/containing/batch', AREAS_CONTAINING_BATCH, ({ caller, body }) => {
       const points = readBatchPoints(body);
       if (!points.ok) return points.error;
       return ports.bulkCalls.answer(caller.accountId, (json) =>

@@ -50,6 +50,7 @@ export function usageRoute(ports: UsagePorts): Route {
     path: '/usage',
     scopes: scopeMask('read_areas'),
     versions: ['v3'],
+    shedAs: 'poll',
     describe: USAGE,
     handle: (call) => usage(ports, call),
   };

@@ -55,6 +55,7 @@ export function commandsRoute(ports: CommandPorts): Route {
     scopes: scopeMask('send_commands'),
     isOpenToGroups: true,
     versions: BOTH_VERSIONS,
+    shedAs: 'poll',
     describe: LIST_COMMANDS,
     handle: (call) => commands(ports, call),
   };

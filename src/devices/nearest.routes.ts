@@ -119,6 +119,7 @@ export function nearestRoute(ports: NearestPorts): Route {
     scopes: NEAREST_SCOPES,
     isOpenToGroups: true,
     versions: BOTH_VERSIONS,
+    shedAs: 'poll',
     isFromMemory: true,
     describe: NEAREST_DEVICES,
     handle: (call) => nearest(ports, places, call),

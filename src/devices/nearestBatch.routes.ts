@@ -117,6 +117,7 @@ export function nearestBatchRoute({ fleet, bulkCalls }: { fleet: Fleet; bulkCall
     scopes: NEAREST_SCOPES,
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     maxBodyBytes: JSON_BODY_BYTES,
     describe: NEAREST_BATCH,
     handle: ({ caller, body, nowMs }) => {

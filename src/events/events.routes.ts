@@ -84,6 +84,7 @@ export function eventsRoute(ports: EventPorts): Route {
     scopes: scopeMask('read_events'),
     isOpenToGroups: true,
     versions: BOTH_VERSIONS,
+    shedAs: 'bulk',
     describe: LIST_EVENTS,
     handle: (call) => events(ports, call),
   };
@@ -146,6 +147,7 @@ export function areaEventsRoute(ports: AreaEventPorts): Route {
     scopes: scopeMask('read_areas'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: LIST_AREA_EVENTS,
     handle: (call) => areaEvents(ports, call),
   };

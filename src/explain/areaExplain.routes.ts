@@ -71,6 +71,7 @@ export function areaExplainRoute(ports: AreaExplainPorts): Route {
     isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: EXPLAIN_AREA,
     handle: (call) => explain(ports, call),
   };

@@ -39,6 +39,7 @@ export function historyRoute(ports: HistoryPorts): Route {
     scopes: scopeMask('read_history'),
     isOpenToGroups: true,
     versions: BOTH_VERSIONS,
+    shedAs: 'bulk',
     describe: GET_HISTORY,
     handle: (call) => history(ports, call),
   };

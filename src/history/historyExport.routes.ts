@@ -33,6 +33,7 @@ export function historyExportRoute(ports: HistoryExportPorts): Route {
     scopes: scopeMask('read_history'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: EXPORT_HISTORY,
     handle: (call) => exported(ports, call),
   };

@@ -64,6 +64,7 @@ export function historySummaryRoute(ports: HistorySummaryPorts): Route {
     scopes: scopeMask('read_history_summary'),
     isOpenToGroups: true,
     versions: BOTH_VERSIONS,
+    shedAs: 'bulk',
     deadlineMs: SUMMARY_LIMIT_MS + GRACE_MS,
     describe: GET_HISTORY_SUMMARY,
     handle: (call) => summary(ports, running, call),

@@ -105,6 +105,7 @@ export function presenceRoute(ports: PresenceRoutePorts): Route {
     scopes: scopeMask('read_history_summary'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     deadlineMs: PRESENCE_LIMIT_MS + GRACE_MS,
     describe: FIND_PRESENCE,
     handle: (call) => presence(ports, running, call),

@@ -58,6 +58,16 @@ export function clientOf(
   return callerOf(request.socket, apiKey, forwardedFor, trustedProxies).client;
 }
 
+/** The account of a key that memory knows, else the network of the address. Nothing is checked and nothing is counted. */
+export function likelyCaller(
+  { authorizer, trustedProxies }: AuthorizePorts,
+  request: IncomingMessage,
+): number | string {
+  const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
+  const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
+  return authorizer.knownAccount(shown) ?? client.network;
+}
+
 /** Counts a call that needs no credentials by its address. The answer that refuses it; null: it may go on. */
 export async function countAnybody(
   { authorizer, trustedProxies }: AuthorizePorts,

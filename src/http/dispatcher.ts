@@ -4,8 +4,15 @@ import { NOBODY, thenAtOnce } from '../access/authorizer.ts';
 import type { KeyState } from '../access/credentials.ts';
 import { type Clock, DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
-import type { AuthorizePorts } from './authorize.ts';
-import { authorizeRequest, clientOf, deniedAnswer, refuseScope, rejectApiVersion } from './authorize.ts';
+import {
+  type AuthorizePorts,
+  authorizeRequest,
+  clientOf,
+  deniedAnswer,
+  likelyCaller,
+  refuseScope,
+  rejectApiVersion,
+} from './authorize.ts';
 import { AnswerWriter, type Exchange, type Observe, whenGone } from './exchange.ts';
 import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
 import {
@@ -20,6 +27,7 @@ import {
 import { type BodyOwner, type BodyPorts, withBody } from './requestBody.ts';
 import type { Call, Route } from './route.ts';
 import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';
+import type { Shedder } from './shedder.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
 export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
@@ -27,6 +35,7 @@ export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
   readonly clock: Clock;
   readonly probes: Probes;
   readonly observe: Observe;
+  readonly shedder: Pick<Shedder, 'isActive' | 'refuse'>;
   /** Adds the pages for people: no key is asked for on them. */
   readonly addPages: (app: Express) => void;
 }
@@ -76,8 +85,8 @@ export function dispatcher<Found>(calls: Dispatched<Found>, pages: Express): Req
 }
 
 /**
- * The public listener. Every call of the API passes one path: caller, version header, path, method, permission, query,
- * body, route. All the rest is answered by Express: probes, and pages for people.
+ * The public listener. Every call of the API passes one path: overload, caller, version header, path, method, permission,
+ * query, body, route. All the rest is answered by Express: probes, and pages for people.
  */
 export function apiListener(ports: ApiPorts): RequestListener {
   const { probes, observe } = ports;
@@ -122,6 +131,14 @@ function newExchange(
 }
 
 function answerCall(ports: ApiPorts, found: FoundPath, exchange: Exchange): Answer | Promise<Answer> {
+  if (ports.shedder.isActive) {
+    // Before anything is done for the call: a refusal has to cost less than an answer.
+    const mounted = found.path?.byMethod.get(exchange.request.method as string);
+    if (mounted !== undefined) {
+      const refusal = ports.shedder.refuse(mounted.route.shedAs, likelyCaller(ports, exchange.request));
+      if (refusal !== null) return refusal;
+    }
+  }
   const nowMs = ports.clock();
   return thenAtOnce(authorizeRequest(ports, exchange.request, found.version, nowMs), (decision) =>
     decision.kind === 'granted'

@@ -7,6 +7,7 @@ import type { Sql } from '../postgres/sql.ts';
 import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';
 import type { Query } from './parameters.ts';
+import type { ShedClass } from './shedding.ts';
 
 /** What follows /api/ in the path: a version, or the management of webhooks or what a link shows, which have none. */
 export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks' | 'share';
@@ -64,6 +65,8 @@ interface RouteBase {
   /** Instead of any one, all of them are needed. */
   readonly needsAllScopes?: true;
   readonly versions: readonly ApiVersion[];
+  /** When it is refused by a pod that has more to do than it can. */
+  readonly shedAs: ShedClass;
   /** How large a body may be; without it none is read. */
   readonly maxBodyBytes?: number;
   /** The route reads the pieces of the body itself. */
@@ -85,7 +88,7 @@ export const BOTH_VERSIONS: readonly ApiVersion[] = ['v2', 'v3'];
 export const JSON_BODY_BYTES = 1024 * 1024;
 
 /** Makes routes that share a permission and their versions. Those whose description has a body read one. */
-export function routeFactory(shared: Pick<Route, 'scopes' | 'versions' | 'isOpenToGroups'>) {
+export function routeFactory(shared: Pick<Route, 'scopes' | 'versions' | 'shedAs' | 'isOpenToGroups'>) {
   return (method: Route['method'], path: string, describe: Operation, handle: Route['handle']): Route => ({
     ...shared,
     method,

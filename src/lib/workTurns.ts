@@ -22,13 +22,16 @@ interface Task {
  */
 export class WorkTurns<Key> {
   readonly #budgetMs: number;
+  readonly #onWork: (key: Key, workedMs: number) => void;
   readonly #tasks = new Map<Key, Task[]>();
   readonly #urgent = new Map<Key, Task[]>();
   #isUrgentNext = true;
   #isScheduled = false;
 
-  constructor(budgetMs: number) {
+  /** `onWork` is told of each step, and of what AtOnce measures. */
+  constructor(budgetMs: number, onWork: (key: Key, workedMs: number) => void = () => undefined) {
     this.#budgetMs = budgetMs;
+    this.#onWork = onWork;
   }
 
   /** How many computations have not finished. */
@@ -65,6 +68,11 @@ export class WorkTurns<Key> {
     return this.run(key, oneStep(work));
   }
 
+  /** Work for `key` that did not wait for a turn. */
+  note(key: Key, workedMs: number): void {
+    this.#onWork(key, workedMs);
+  }
+
   #schedule(): void {
     if (this.#isScheduled || this.#tasks.size + this.#urgent.size === 0) return;
     this.#isScheduled = true;
@@ -74,7 +82,8 @@ export class WorkTurns<Key> {
 
   #turn(): void {
     this.#isScheduled = false;
-    const endMs = performance.now() + this.#budgetMs;
+    let fromMs = performance.now();
+    const endMs = fromMs + this.#budgetMs;
     do {
       const lane = this.#nextLane();
       const [next] = lane;
@@ -85,7 +94,10 @@ export class WorkTurns<Key> {
       lane.set(key, tasks);
       if (tasks[0]?.step() === true) tasks.shift();
       if (tasks.length === 0) lane.delete(key);
-    } while (performance.now() < endMs);
+      const nowMs = performance.now();
+      this.#onWork(key, nowMs - fromMs);
+      fromMs = nowMs;
+    } while (fromMs < endMs);
     this.#schedule();
   }
 
@@ -203,7 +215,9 @@ export class AtOnce<Key> {
     if (slowMs >= SHARE_MS) return this.#turns.once(key, work);
     const result = work();
     const workedMs = workedSince(fromMs);
-    if (workedMs >= SLOW_MS) this.#slowMs.set(key, slowMs + workedMs);
+    if (workedMs < SLOW_MS) return result;
+    this.#slowMs.set(key, slowMs + workedMs);
+    this.#turns.note(key, workedMs);
     return result;
   }
 }

@@ -53,11 +53,13 @@ interface SharePorts extends ReadPorts, ChangePorts {
 
 /** Shares of an account: make, list and end them. Keys with groups may not: a share is its account's. */
 export function shareRoutes(ports: SharePorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('manage_shares'), versions: ['v3'] });
-  const shown = { scopes: ANYBODY, versions: ['share'] as const };
+  const shared = { scopes: scopeMask('manage_shares'), versions: ['v3'] } as const;
+  const route = routeFactory({ ...shared, shedAs: 'poll' });
+  const bulk = routeFactory({ ...shared, shedAs: 'bulk' });
+  const shown = { scopes: ANYBODY, versions: ['share'], shedAs: 'poll' } as const;
   return [
     route('POST', '/shares', CREATE_SHARE, (call) => create(ports, call)),
-    route('GET', '/shares', LIST_SHARES, async ({ caller: { accountId }, query }) => {
+    bulk('GET', '/shares', LIST_SHARES, async ({ caller: { accountId }, query }) => {
       const asked = { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
       const shares = await selectShares(ports.reads(accountId), accountId, asked);
       return listAnswer(shares.map(shareView), asked);

@@ -19,7 +19,7 @@ type KeyPorts = ReadPorts & ChangePorts;
  */
 export function v1KeyRoutes(ports: KeyPorts): Route[] {
   const versions = ['v1'] as const;
-  const managed = { scopes: SESSION_ONLY, versions };
+  const managed = { scopes: SESSION_ONLY, versions, shedAs: 'poll' } as const;
   const withBody = { ...managed, maxBodyBytes: JSON_BODY_BYTES };
   return [
     {
@@ -28,6 +28,7 @@ export function v1KeyRoutes(ports: KeyPorts): Route[] {
       scopes: SESSION_ONLY | scopeMask(...SCOPES),
       isOpenToGroups: true,
       versions,
+      shedAs: 'bulk',
       handle: (call) => list(ports, call),
     },
     { ...withBody, method: 'POST', path: '/keys', handle: (call) => create(ports, call) },

@@ -18,6 +18,7 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
       path: '/session',
       scopes: ANYBODY,
       versions: ['v1'],
+      shedAs: 'poll',
       maxBodyBytes: MAX_BODY_BYTES,
       takesPlainOnly: true,
       handle: (call) => create(ports, call),
@@ -27,6 +28,7 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
       path: '/session',
       scopes: SESSION_ONLY | VIEWER,
       versions: ['v1'],
+      shedAs: 'poll',
       handle: async ({ caller }) => {
         await logOut(ports.writes(caller.accountId).sql, -caller.id);
         return { status: 204, body: null };

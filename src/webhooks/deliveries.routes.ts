@@ -65,15 +65,17 @@ export interface WebhookDeliveryPorts extends ReadPorts, ChangePorts {
 
 /** Deliveries of the caller's endpoints: history, dead letters, summary, a test delivery, replays. */
 export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
+  const shared = { scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] } as const;
+  const route = routeFactory({ ...shared, shedAs: 'poll' });
+  const bulk = routeFactory({ ...shared, shedAs: 'bulk' });
   return [
     {
-      ...route('POST', '/:id/replay', REPLAY_DELIVERIES, byId(ports, replayAll)),
+      ...bulk('POST', '/:id/replay', REPLAY_DELIVERIES, byId(ports, replayAll)),
       deadlineMs: REPLAY_DEADLINE_MS,
     },
-    route('GET', '/metrics/summary', SUMMARIZE_DELIVERIES, (call) => summary(ports, call)),
-    route('GET', '/dead-letter/list', LIST_DEAD_LETTERS, (call) => deadLetter(ports, call)),
-    route('GET', '/:id/deliveries', LIST_DELIVERIES, byId(ports, history)),
+    bulk('GET', '/metrics/summary', SUMMARIZE_DELIVERIES, (call) => summary(ports, call)),
+    bulk('GET', '/dead-letter/list', LIST_DEAD_LETTERS, (call) => deadLetter(ports, call)),
+    bulk('GET', '/:id/deliveries', LIST_DELIVERIES, byId(ports, history)),
     route('POST', '/:id/test', TEST_WEBHOOK, byId(ports, test)),
     route('POST', '/deliveries/:deliveryId/replay', REPLAY_DELIVERY, (call) => replay(ports, call)),
   ];

@@ -65,10 +65,12 @@ interface WebhookPorts extends ReadPorts, ChangePorts {
 
 /** Endpoints of the caller's account: create, list, read, change, delete, rotate the secret, end a pause. */
 export function webhookRoutes(ports: WebhookPorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
+  const shared = { scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] } as const;
+  const route = routeFactory({ ...shared, shedAs: 'poll' });
+  const bulk = routeFactory({ ...shared, shedAs: 'bulk' });
   return [
     route('POST', '/', CREATE_WEBHOOK, (call) => create(ports, call)),
-    route('GET', '/', LIST_WEBHOOKS, (call) => list(ports, call)),
+    bulk('GET', '/', LIST_WEBHOOKS, (call) => list(ports, call)),
     route('GET', '/:id', GET_WEBHOOK, byId(ports, detail)),
     route('PUT', '/:id', UPDATE_WEBHOOK, byId(ports, update)),
     route('DELETE', '/:id', DELETE_WEBHOOK, byId(ports, remove)),

@@ -69,7 +69,7 @@ export function openMemoryPod(
       follower,
       server: { eventScope: podId },
       clock,
-      turns: new WorkTurns<string>(3),
+      turns: new WorkTurns<string | number>(3),
       onQueued: () => undefined,
       onOutboxFilled: () => undefined,
       notifier: localNotifier,

@@ -132,7 +132,7 @@ describe('the tables of the guide', () => {
     const { exposition } = createMetrics(
       {
         ...gauges,
-        ...{ feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing, computations: nothing },
+        ...{ feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing, computations: nothing, loopLateMs: nothing },
         pools: () => [],
         replica: () => null,
       },

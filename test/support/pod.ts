@@ -43,6 +43,8 @@ export interface PodOptions {
   readonly env?: Env;
   readonly clock?: Clock;
   readonly t?: TestContext;
+  /** Calls are refused while the event loop is late. Here it is late whenever the test itself computes. */
+  readonly sheds?: boolean;
   /** Where the pod's log goes; nowhere unless FLEET_TEST_LOG names a level. */
   readonly log?: Logger;
 }
@@ -52,7 +54,7 @@ const testLog = (): Logger => pino({ level: process.env['FLEET_TEST_LOG'] ?? 'si
 /** Starts a pod on a database; it stops after the test `t`, or by `stop`. */
 export async function startPod(
   databaseUrl: string,
-  { env = NO_LIMITS, clock = systemClock, t, log = testLog() }: PodOptions = {},
+  { env = NO_LIMITS, clock = systemClock, t, sheds = false, log = testLog() }: PodOptions = {},
 ): Promise<Pod> {
   const config = readConfig({
     DATABASE_URL: databaseUrl,
@@ -63,7 +65,7 @@ export async function startPod(
     ...env,
   });
   invariant(config.ok, config.ok ? '' : config.error.join('; '));
-  const service = await startService(config.value, log, { clock, callsSoon: false });
+  const service = await startService(config.value, log, { clock, callsSoon: false, sheds });
   let stopped: Promise<void> | null = null;
   const stop = () => {
     stopped ??= service.stop();

@@ -86,6 +86,7 @@ export function areaImportRoute(ports: AreaImportPorts): Route {
     scopes: scopeMask('write_areas'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     maxBodyBytes: MAX_BODY_BYTES,
     takesPieces: true,
     deadlineMs: DEADLINE_MS,

@@ -72,6 +72,7 @@ export function areaOverlapsRoute({ areas, overlaps, bulkCalls }: AreaOverlapPor
     scopes: scopeMask('read_areas'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: AREA_OVERLAPS,
     deadlineMs: DEADLINE_MS,
     handle: async ({ caller: { accountId, worldIds }, params }) => {

@@ -44,6 +44,7 @@ export function areaTilesRoute(ports: AreaTilePorts): Route {
     scopes: scopeMask('read_areas'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: AREA_TILE,
     isFromMemory: true,
     handle: (call) => answered(ports, call),

@@ -56,6 +56,7 @@ export function devicesCountRoute(ports: WithinPorts): Route {
     scopes: scopeMask('read_devices'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     isFromMemory: true,
     describe: COUNT_DEVICES,
     handle: (call) => count(ports, call),

@@ -184,6 +184,7 @@ export function devicesWithinRoutes(ports: WithinPorts): Route[] {
     scopes: scopeMask('read_devices', 'read_locations'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
   });
   return [
     {

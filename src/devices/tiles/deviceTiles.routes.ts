@@ -42,6 +42,7 @@ export function deviceTilesRoute(ports: DeviceTilePorts): Route {
     isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: DEVICE_TILE,
     isFromMemory: true,
     handle: (call) => answered(ports, kept, call),

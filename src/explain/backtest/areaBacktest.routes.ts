@@ -55,6 +55,7 @@ export function areaBacktestRoute(ports: BacktestRoutePorts): Route {
     isOpenToGroups: true,
     needsAllScopes: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     maxBodyBytes: MAX_BODY_BYTES,
     deadlineMs: ANSWER_LIMIT_MS,
     describe: BACKTEST_AREA,

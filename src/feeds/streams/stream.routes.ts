@@ -58,6 +58,7 @@ export function streamRoute(ports: StreamRoutePorts): Route {
     scopes: DEVICES | EVENTS,
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'poll',
     endsItself: true,
     describe: OPEN_STREAM,
     handle: (call) => stream(ports, call),

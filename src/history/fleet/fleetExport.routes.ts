@@ -69,6 +69,7 @@ export function fleetExportRoute(ports: FleetExportPorts): Route {
     scopes: scopeMask('read_history'),
     isOpenToGroups: true,
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: EXPORT_FLEET_HISTORY,
     handle: (call) => exported(ports, call),
   };

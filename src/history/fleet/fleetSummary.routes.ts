@@ -67,6 +67,7 @@ export function fleetSummaryRoute(ports: FleetSummaryPorts): Route {
     scopes: scopeMask('read_history_summary'),
     isOpenToGroups: true,
     versions: BOTH_VERSIONS,
+    shedAs: 'bulk',
     describe: SUMMARIZE_FLEET,
     handle: (call) => fleetSummary(ports, running, call),
   };

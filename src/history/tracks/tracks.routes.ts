@@ -58,6 +58,7 @@ export function trackTileRoutes(ports: TrackPorts): Route[] {
     path: `/tiles/tracks/:z/:x/:y.${format}`,
     scopes: scopeMask('read_history'),
     versions: ['v3'],
+    shedAs: 'bulk',
     describe: OPERATIONS[format],
     handle: (call) => answered(tiles, format, call),
   }));

@@ -11,7 +11,7 @@ import {
 } from '../parameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { bodyOf, type DescribedError, type Operation, type RequestBodyDescription } from './operation.ts';
-import { choice, list, nullable, ref, type Schema, shapeOf, text } from './schema.ts';
+import { choice, integer, list, nullable, ref, type Schema, shapeOf, text } from './schema.ts';
 
 export const BETA_HEADER = { 'X-API-Status': { $ref: '#/components/headers/X-API-Status' } };
 /** Of every route of v3. */
@@ -80,7 +80,10 @@ const COMMON_RESPONSES = {
     },
   },
   InternalError: { ...errorResponse(['INTERNAL_ERROR']), headers: V3_HEADERS },
-  ServiceUnavailable: { ...errorResponse(['SERVICE_UNAVAILABLE']), headers: V3_HEADERS },
+  ServiceUnavailable: {
+    ...errorResponse(['SERVICE_UNAVAILABLE']),
+    headers: { ...V3_HEADERS, 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
+  },
 };
 
 const HEADERS = {
@@ -97,6 +100,10 @@ const HEADERS = {
   'Idempotent-Replayed': {
     description: 'Only on the repetition of an answer for the same Idempotency-Key.',
     schema: choice(['true']),
+  },
+  'Retry-After': {
+    description: 'Only when the server has more to do than it can: the seconds to wait.',
+    schema: integer(),
   },
   Allow: { description: 'With 405 only: the methods that the path has.', schema: text() },
   ETag: { description: 'Names this version; send it as If-None-Match.', schema: text() },

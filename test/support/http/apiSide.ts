@@ -10,7 +10,7 @@ import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../../src/devices/nearest.routes.ts';
 import type { StreamedBody } from '../../../src/http/answer.ts';
 import { BulkCalls } from '../../../src/http/bulkCalls.ts';
-import { apiListener } from '../../../src/http/dispatcher.ts';
+import { type ApiPorts, apiListener } from '../../../src/http/dispatcher.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
@@ -90,6 +90,11 @@ function authorize(shown: ShownKey, client: ClientAddress): AccessDecision | Pro
   }
 }
 
+function knownAccount(shown: ShownKey): number | undefined {
+  const fate = shown.kind === 'key' ? fateOf.get(shown.fingerprint) : undefined;
+  return fate === undefined ? undefined : fate === 'other' ? OTHER_WORLD : WORLD;
+}
+
 /** What a side answers from. */
 export interface SideMemory {
   readonly fleet: Fleet;
@@ -167,11 +172,18 @@ interface SideOptions {
   readonly isLoaded?: boolean;
   /** Answers `/asked`. */
   readonly asked?: Route['handle'];
+  readonly shedder?: ApiPorts['shedder'];
 }
+
+const CALM: ApiPorts['shedder'] = { isActive: false, refuse: () => null };
 
 export async function serveSide(
   { fleet, areas }: SideMemory = smallMemory(),
-  { isLoaded = true, asked = () => ({ status: 200, body: '{}' }) }: SideOptions = {},
+  {
+    isLoaded = true,
+    asked = () => ({ status: 200, body: '{}' }),
+    shedder = CALM,
+  }: SideOptions = {},
 ): Promise<Side> {
   const turns = new WorkTurns<string | number>(1);
   const atOnce = new AtOnce(turns);
@@ -183,7 +195,7 @@ export async function serveSide(
   const server = createHttpServer(
     apiListener({
       ...newBodyPorts(),
-      authorizer: { authorize } as Pick<Authorizer, 'authorize'> as Authorizer,
+      authorizer: { authorize, knownAccount } as Pick<Authorizer, 'authorize' | 'knownAccount'> as Authorizer,
       routes: [
         nearest,
         ...deviceRoutes({ fleet, bulkCalls: new BulkCalls(turns), atOnce }),
@@ -199,6 +211,7 @@ export async function serveSide(
         broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
         broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
       ],
+      shedder,
       trustedProxies: new CidrSet([LOOPBACK]),
       addPages: () => undefined,
       clock: () => NOW_MS,

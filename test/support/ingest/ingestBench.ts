@@ -28,7 +28,7 @@ export interface IngestSide {
   readonly memory: CommitPorts['memory'];
   readonly follower: CommitPorts['follower'];
   readonly server: { readonly eventScope: string };
-  readonly turns: WorkTurns<string>;
+  readonly turns: WorkTurns<string | number>;
   readonly onDamaged: CommitPorts['onDamaged'];
   readonly ingest: Ingest;
   /** Everything that was reported to the metrics. */
@@ -67,7 +67,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
     const follower = { applied, catchUp };
     await catchUp();
     const outcomes: FixOutcome[] = [];
-    const turns = new WorkTurns<string>(3);
+    const turns = new WorkTurns<string | number>(3);
     const ports = {
       ...{ sql, memory, follower, turns },
       server: { eventScope: INSTANCE_ID },
