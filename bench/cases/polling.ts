@@ -1,11 +1,10 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { adminOf } from '../../test/support/postgres/admin.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
-import { openBenchSql } from '../setup/cluster.ts';
 import { httpCase, runHttpCase } from '../setup/httpCase.ts';
 import { containsPaths, nearestPaths, POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../setup/places.ts';
+import { splitAmong } from '../setup/world.ts';
 
 // The routes that customers poll, over HTTP.
 
@@ -43,31 +42,6 @@ export const nearestTenants: BenchCase = httpCase('nearest k=1 for many small ac
   },
   isGood: isOneDevice,
 });
-
-/** Keys used in turn: more than fit into the first-level cache of a processor. */
-const KEYS = 256;
-
-/** Distributes the devices of a world among new accounts. Returns one key for each of the first accounts. */
-async function splitAmong(databaseUrl: string, accounts: number): Promise<string[]> {
-  await using sql = openBenchSql(databaseUrl);
-  await sql.begin(async (tx) => {
-    await tx`
-      with made as (insert into world select from generate_series(1, ${accounts}::int) returning id)
-      insert into account (email, name, world_id)
-      select 'tenant' || row_number() over () || '@example.com', 'Tenant', id from made`;
-    await tx`
-      with owner as (
-        select world_id, row_number() over (order by id) - 1 as n from account where email like 'tenant%'
-      )
-      update device d set world_id = owner.world_id from owner where owner.n = d.id % ${accounts}::int`;
-  });
-  await sql.unsafe('analyze device');
-  const admin = adminOf(databaseUrl);
-  const keys: string[] = [];
-  for (let n = 1; n <= Math.min(KEYS, accounts); n++)
-    keys.push((await admin.key(`tenant${n}@example.com`)).key);
-  return keys;
-}
 
 export const location: BenchCase = httpCase('the latest location of a device over HTTP', {
   route: '/api/v3/devices/:imei/location',

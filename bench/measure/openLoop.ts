@@ -17,17 +17,27 @@ export interface HttpCalls {
 /** Calls at a rate that does not depend on the answers. */
 export interface OpenLoad extends HttpCalls {
   readonly perSecond: number;
+  /** More are opened, up to so many, when all others wait for answers. */
+  readonly connectionsMax?: number;
+  /** The server gets more than it can do: answers may be 503 or not come in time, and nothing is sent after the end. */
+  readonly overloads?: true;
 }
 
 export interface OpenResult {
+  /** Answered with 200. */
   readonly completed: number;
+  /** Answered with 503. */
+  readonly refused: number;
   /** From the start to the last answer. */
   readonly seconds: number;
   /** Encoded Latencies, each from when a call was due until all of its answer was there. */
   readonly latencies: string;
 }
 
+/** At least. */
 const CONNECTIONS = 64;
+/** Connections without an answer so far: more than a server has room for until it accepts them are reset. */
+const UNUSED_MAX = 128;
 const TICK_MS = 1;
 const ANSWER_LIMIT_MS = 10_000;
 /** Above this rate a timer is too coarse: the generator looks at the clock without a pause and takes a whole core. */
@@ -36,8 +46,8 @@ const TIMER_PER_SECOND_MAX = 5_000;
 /**
  * Makes calls at random times (Poisson), like many independent clients. When all connections wait for answers, a call
  * is sent late, but its time runs from when it was due: a pause of the server affects every call of that time.
- * Returns what ends the load: it resolves when all calls that were due by then are answered, and rejects when one was
- * answered by anything but 200.
+ * Returns what ends the load: it resolves when all calls that were due by then are answered, and rejects when one was not, or
+ * by anything but 200. Where the server gets too much, neither 503 nor a missing answer is an error.
  */
 export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenResult>> {
   const latencies = new Latencies();
@@ -45,10 +55,14 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
   const gapMs = () => (-Math.log(1 - random()) * 1_000) / load.perSecond;
   const requests = load.paths.map((path, n) => requestOf(load, path, n));
   const idle: Connection[] = [];
+  const most = load.connectionsMax ?? CONNECTIONS;
   const done = Promise.withResolvers<OpenResult>();
   done.promise.catch(() => undefined); // reported at the end
   let sent = 0;
   let answered = 0;
+  let refused = 0;
+  /** Connections that have had an answer. */
+  let used = 0;
   let isOver = false;
   let startMs = performance.now();
   let endMs = Number.POSITIVE_INFINITY;
@@ -56,19 +70,27 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
     isOver = true;
     for (const { socket } of connections) socket.destroy();
     const seconds = (performance.now() - startMs) / 1_000;
-    if (failed === null) done.resolve({ completed: answered, seconds, latencies: latencies.encoded() });
+    if (failed === null)
+      done.resolve({ completed: answered - refused, refused, seconds, latencies: latencies.encoded() });
     else done.reject(failed);
   };
   const onAnswer = (connection: Connection) => {
-    latencies.add(performance.now() - connection.dueMs);
+    if (connection.answers++ === 0) used++;
+    if (connection.isRefused) refused++;
+    else latencies.add(performance.now() - connection.dueMs);
     answered++;
     idle.push(connection);
     sendDue();
   };
-  const connections = Array.from({ length: CONNECTIONS }, (_, n) => {
-    const url = load.urls[n % load.urls.length] as string;
-    return new Connection(url, onAnswer, finish);
-  });
+  const connections: Connection[] = [];
+  const connectOnce = (): Connection => {
+    const url = load.urls[connections.length % load.urls.length] as string;
+    const connection = new Connection(url, load.overloads === true, onAnswer, finish);
+    connections.push(connection);
+    return connection;
+  };
+  const mayConnect = () => connections.length < most && connections.length - used < UNUSED_MAX;
+  for (let n = 0; n < CONNECTIONS; n++) connectOnce();
   await Promise.all(connections.map(({ socket }) => once(socket, 'connect')));
   idle.push(...connections);
   startMs = performance.now();
@@ -76,7 +98,7 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
   const sendDue = () => {
     const untilMs = Math.min(performance.now(), endMs);
     while (dueMs <= untilMs && !isOver) {
-      const connection = idle.shift();
+      const connection = idle.shift() ?? (mayConnect() ? connectOnce() : undefined);
       if (connection === undefined) return;
       connection.ask(requests[sent++ % requests.length] as string, dueMs);
       dueMs += gapMs();
@@ -92,7 +114,9 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
   go();
   return () => {
     endMs = sent === 0 ? dueMs : performance.now(); // at least one call
-    setTimeout(() => finish(new Error('a call has no answer')), ANSWER_LIMIT_MS).unref();
+    if (load.overloads === true) dueMs = Number.POSITIVE_INFINITY;
+    const failed = load.overloads === true ? null : new Error('a call has no answer');
+    setTimeout(() => finish(failed), ANSWER_LIMIT_MS).unref();
     return done.promise;
   };
 }
@@ -108,13 +132,22 @@ function requestOf({ urls: [url = ''], headers, keys = [] }: OpenLoad, path: str
 class Connection {
   readonly socket: Socket;
   dueMs = 0;
+  answers = 0;
+  isRefused = false;
+  readonly #mayRefuse: boolean;
   readonly #onAnswer: (connection: Connection) => void;
   readonly #fail: (error: Error) => void;
   #head: Buffer = EMPTY;
   #bodyLeft = 0;
 
-  constructor(url: string, onAnswer: (connection: Connection) => void, fail: (error: Error) => void) {
+  constructor(
+    url: string,
+    mayRefuse: boolean,
+    onAnswer: (connection: Connection) => void,
+    fail: (error: Error) => void,
+  ) {
     const { hostname, port } = new URL(url);
+    this.#mayRefuse = mayRefuse;
     this.#onAnswer = onAnswer;
     this.#fail = fail;
     this.socket = connect({ host: hostname, port: Number(port), noDelay: true });
@@ -137,7 +170,8 @@ class Connection {
       if (end < 0) return;
       const head = all.toString('latin1', 0, end);
       const [, bytes] = /\r\nContent-Length: (\d+)/i.exec(head) ?? [];
-      if (bytes === undefined || !head.startsWith('HTTP/1.1 200 ')) {
+      this.isRefused = this.#mayRefuse && head.startsWith('HTTP/1.1 503 ');
+      if (bytes === undefined || !(this.isRefused || head.startsWith('HTTP/1.1 200 '))) {
         this.#fail(new Error(`an answer began with ${head.slice(0, 15)}`));
         return;
       }

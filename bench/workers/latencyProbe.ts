@@ -9,7 +9,7 @@ let stop: (() => Promise<OpenResult>) | null = null;
 answerQuestions(async (question: ProbeQuestion): Promise<OpenResult> => {
   if (question.kind === 'start') {
     stop = await startOpenLoop(question);
-    return { completed: 0, seconds: 0, latencies: '' };
+    return { completed: 0, refused: 0, seconds: 0, latencies: '' };
   }
   if (stop === null) throw new Error('the probe was not started');
   return stop();

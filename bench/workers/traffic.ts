@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Latencies } from '../measure/latencies.ts';
 import { jaggedRing } from '../setup/areas.ts';
 import { POLYGON_CENTRE } from '../setup/places.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
@@ -15,12 +16,15 @@ export interface TrafficOrder {
   readonly source: PointSourceOptions;
   readonly pointsPerSecond: number;
   readonly areaIds: readonly number[];
+  /** 0: none is changed. */
   readonly areasPerSecond: number;
 }
 
 export interface TrafficReply {
   readonly points: number;
   readonly areas: number;
+  /** Encoded Latencies of the batches of points, each from when it was due until it was stored. */
+  readonly latencies: string;
   readonly seconds: number;
 }
 
@@ -37,7 +41,7 @@ answerQuestions(async (question: TrafficQuestion): Promise<TrafficReply> => {
     const source = new PointSource(question.source);
     running = { stop, done: run(question, source, stop.signal) };
     running.done.catch(() => undefined); // reported by the answer to `stop`
-    return { points: 0, areas: 0, seconds: 0 };
+    return { points: 0, areas: 0, latencies: '', seconds: 0 };
   }
   if (running === null) throw new Error('the traffic was not started');
   running.stop.abort();
@@ -47,23 +51,33 @@ answerQuestions(async (question: TrafficQuestion): Promise<TrafficReply> => {
 async function run(order: TrafficOrder, source: PointSource, stopped: AbortSignal): Promise<TrafficReply> {
   const startMs = performance.now();
   const { batch } = order.source;
+  const latencies = new Latencies();
   const [batches, areas] = await Promise.all([
-    atRate(order.pointsPerSecond / batch, stopped, () => sendPoints(order, source)),
-    atRate(order.areasPerSecond, stopped, (n) => changeArea(order, n)),
+    atRate(order.pointsPerSecond / batch, stopped, async (_, dueMs) => {
+      await sendPoints(order, source);
+      latencies.add(performance.now() - dueMs);
+    }),
+    order.areasPerSecond === 0 ? 0 : atRate(order.areasPerSecond, stopped, (n) => changeArea(order, n)),
   ]);
-  return { points: batches * batch, areas, seconds: (performance.now() - startMs) / 1_000 };
+  return {
+    points: batches * batch,
+    areas,
+    latencies: latencies.encoded(),
+    seconds: (performance.now() - startMs) / 1_000,
+  };
 }
 
 async function atRate(
   perSecond: number,
   stopped: AbortSignal,
-  act: (n: number) => Promise<void>,
+  act: (n: number, dueMs: number) => Promise<void>,
 ): Promise<number> {
   const startMs = performance.now();
   let n = 0;
   for (; !stopped.aborted; n++) {
-    await sleep(Math.max(0, startMs + (n * 1_000) / perSecond - performance.now()));
-    await act(n);
+    const dueMs = startMs + (n * 1_000) / perSecond;
+    await sleep(Math.max(0, dueMs - performance.now()));
+    await act(n, dueMs);
   }
   return n;
 }
