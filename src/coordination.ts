@@ -21,6 +21,8 @@ export interface Coordination {
   readonly notifier: Notifier;
   /** False while this pod is on its own although it should not be. */
   isReachable(): boolean;
+  /** Whether Redis has answered the last command in time. Null without Redis. */
+  isAnswering(): boolean | null;
   /** Resolves when what is shared can be used, or will not be soon: then this pod begins on its own. */
   ready(): Promise<void>;
   close(): void;
@@ -46,6 +48,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
       deliveries: new LocalDeliverySchedule(),
       notifier: localNotifier,
       isReachable: () => true,
+      isAnswering: () => null,
       ready: async () => undefined,
       close: () => undefined,
     };
@@ -67,6 +70,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
     deliveries: new RedisDeliverySchedule(port, names),
     notifier,
     isReachable: () => port.isUsable,
+    isAnswering: () => port.isUp,
     ready: async () => {
       if (await whenReady(commands, READY_LIMIT_MS)) return;
       ports.log.warn({}, 'Redis does not answer; starting without it, with limits per pod');

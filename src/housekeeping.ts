@@ -39,13 +39,16 @@ export interface HousekeepingPorts {
 }
 
 /**
- * Once a minute: the quotas of stays are read again, old changes leave the log, old weeks the history with what is known
+ * Once a minute: the quotas of stays are read again, Postgres is asked for its size and its replicas, old changes leave the log, old weeks the history with what is known
  * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions,
  * shares and windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
  * boxes, and those of closed days are packed and drawn. Returns the way to stop.
  */
 export function startHousekeeping(
-  ports: HousekeepingPorts & { readonly readQuotas: () => Promise<unknown> },
+  ports: HousekeepingPorts & {
+    readonly readQuotas: () => Promise<unknown>;
+    readonly observePostgres: () => Promise<unknown>;
+  },
   packer: Pick<HistoryPacker, 'round'>,
   rest: (ms: number) => Promise<unknown>,
 ): () => Promise<void> {
@@ -53,6 +56,7 @@ export function startHousekeeping(
   let isStopping = false;
   const keepHouse = async (): Promise<void> => {
     await attempt(ports.readQuotas, ports.log);
+    await attempt(ports.observePostgres, ports.log);
     await tidy(ports, () => isStopping);
     await attempt(() => boxRows(ports.sql, rest, () => isStopping), ports.log);
     await attempt(() => packer.round(() => isStopping), ports.log);

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { PostgresState } from './changelog/database.sql.ts';
 import { SHED_CLASSES, type ShedClass } from './http/shedding.ts';
 import type { FixOutcome, RefusedStays } from './ingest/fix.ts';
 import { DAY_MS } from './lib/time.ts';
@@ -24,6 +25,8 @@ export interface Metrics {
   countDamaged(): void;
   /** Steps of migrations that are not done. */
   observeSteps(steps: number): void;
+  /** Sets the gauges that show the state of Postgres. */
+  observePostgres(state: PostgresState): void;
   /** A statement has failed with this SQLSTATE, or the server could not be asked (`unreachable`). */
   countSqlError(code: string): void;
   /** A call was refused because the pod has more to do than it can. */
@@ -42,8 +45,8 @@ export interface Gauges extends ServerSources {
   readonly waitingPoints: () => number;
   /** How late the event loop was at the last measurement. */
   readonly loopLateMs: () => number;
-  /** Long computations that have begun or wait for their turn. */
-  readonly computations: () => number;
+  /** Long computations that have begun or wait for their turn, by kind. */
+  readonly computations: () => ReadonlyMap<string, number>;
 }
 
 const REPLICA_READERS = ['replica', 'primary'] as const;
@@ -55,6 +58,9 @@ const MISNAMED = [
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
+
+/** SQLSTATEs of a Postgres that lacks disk, memory or connections, or whose disk fails. The first of them is to be seen. */
+const EXHAUSTED = ['53100', '53200', '53300', '58030'];
 
 /** From a fraction of a millisecond (memory) to seconds (a database in trouble). */
 const DURATION_BUCKETS_SECONDS = [
@@ -174,21 +180,24 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Time since memory was last known to equal Postgres.',
     () => gauges.feedLagMs() / 1000,
   );
-  readGauge('fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
-  readGauge(
-    'fleet_computations',
-    'Long computations that have begun or wait for their turn.',
-    gauges.computations,
-  );
   readGauge(
     'fleet_event_loop_late_seconds',
     'How late the event loop was when it was looked at last.',
     () => gauges.loopLateMs() / 1000,
   );
+  readGauge('fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
+  registry.registerMetric(computationsGauge(gauges.computations));
   const sqlErrors = counter(
     'fleet_postgres_errors_total',
     'Statements that failed, by SQLSTATE; unreachable: the server could not be asked.',
     'code',
+  );
+  for (const code of EXHAUSTED) sqlErrors.inc({ code }, 0);
+  const databaseBytes = gauge('fleet_postgres_database_bytes', 'Space that the database takes on its disk.');
+  const replicaLag = gauge(
+    'fleet_postgres_replica_lag_bytes',
+    'WAL that a replica has not replayed yet, by the name of its connection.',
+    'replica',
   );
   const replicaReads = counter(
     'fleet_replica_reads_total',
@@ -220,6 +229,12 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
       sweepDuration.set(durationMs / 1000);
     },
     observeOutbox: (deliveries) => outbox.set(deliveries),
+    observePostgres: ({ databaseBytes: bytes, replicas }) => {
+      databaseBytes.set(bytes);
+      // Without the reset, a replica that has gone would keep its last lag.
+      replicaLag.reset();
+      for (const { replica, lagBytes } of replicas) replicaLag.set({ replica }, lagBytes);
+    },
     setUnpackedDays: (days) => unpackedDays.set((days * DAY_MS) / 1000),
     observePaused: (webhooks) => paused.set(webhooks),
     countPacked: (points) => packed.inc(points),
@@ -230,6 +245,29 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
+}
+
+/** The tasks of the service whose computations are counted apart, by the first word of their keys (see WorkTurns). */
+const TASKS = ['answers', 'changes', 'events', 'ingest', 'log', 'packing', 'points', 'positions', 'waits'];
+const CALLS = 'calls';
+
+/** The kind of a computation by its key. A number is an account, and any other text an address that logs in. */
+export function kindOfWork(key: string | number): string {
+  const [task = ''] = typeof key === 'number' ? [] : key.split(' ', 1);
+  return TASKS.includes(task) ? task : CALLS;
+}
+
+function computationsGauge(computations: Gauges['computations']): Gauge {
+  return new Gauge({
+    name: 'fleet_computations',
+    help: 'Long computations that have begun or wait for their turn, by kind.',
+    labelNames: ['kind'],
+    registers: [],
+    collect() {
+      const sizes = computations();
+      for (const kind of [CALLS, ...TASKS]) this.set({ kind }, sizes.get(kind) ?? 0);
+    },
+  });
 }
 
 /** Seconds that answers of one kind took: counts[i] of at most the i-th bound and more than the one before. */

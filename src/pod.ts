@@ -14,7 +14,7 @@ import { Shedder } from './http/shedder.ts';
 import type { Damage } from './lib/errors.ts';
 import { type Clock, DeadlineExceeded, withDeadline } from './lib/time.ts';
 import { WorkTurns } from './lib/workTurns.ts';
-import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
+import { createMetrics, type Gauges, kindOfWork, type Metrics } from './metrics.ts';
 import { type Connections, openConnections } from './postgres/connections.ts';
 import { startEmbedded } from './postgres/embedded/embedded.ts';
 import { PostgresHosts } from './postgres/hosts.ts';
@@ -95,9 +95,10 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
       loadMs: () => follower.loadMs,
       pools: () => connections.use(),
       loopLateMs: () => shedder.lateMs,
-      computations: () => turns.size,
+      computations: () => turns.sizes(kindOfWork),
       waitingPoints,
       replica: () => replica?.watch ?? null,
+      redis: () => coordination.isAnswering(),
     },
     build,
   );

@@ -8,11 +8,27 @@ export interface ServerSources {
   readonly pools: () => readonly PoolUse[];
   /** Null without a replica. */
   readonly replica: () => { readonly state: ReplicaState; readonly lagMs: number } | null;
+  /** Whether Redis answers. Null without one. */
+  readonly redis: () => boolean | null;
 }
 
-/** Gauges of Postgres and its replica, in no registry. */
-export function serverGauges({ pools, replica }: ServerSources): Gauge[] {
-  return [connectionGauge(pools), waitingGauge(pools), ...replicaGauges(replica)];
+/** Gauges of Postgres, its replica and Redis, in no registry. */
+export function serverGauges({ pools, replica, redis }: ServerSources): Gauge[] {
+  return [connectionGauge(pools), waitingGauge(pools), ...replicaGauges(replica), redisGauge(redis)];
+}
+
+/** Without Redis it has no value. */
+function redisGauge(redis: ServerSources['redis']): Gauge {
+  return new Gauge({
+    name: 'fleet_redis_up',
+    help: 'Whether Redis has answered the last command in time (1) or not (0).',
+    registers: [],
+    collect() {
+      const isUp = redis();
+      if (isUp === null) this.remove();
+      else this.set(Number(isUp));
+    },
+  });
 }
 
 /** Without a replica they have no values. */

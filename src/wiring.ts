@@ -7,7 +7,7 @@ import { KeyUse } from './access/keyUse.ts';
 import { SenderAuthorizer } from './access/senderAuthorizer.ts';
 import { apiRoutes, createReaders, describeApi, type Readers } from './apiRoutes.ts';
 import { CHANGE_CHANNEL } from './changelog/changes.sql.ts';
-import { selectNowMs } from './changelog/database.sql.ts';
+import { selectNowMs, selectPostgresState } from './changelog/database.sql.ts';
 import { writesOfPod } from './changelog/writeWorlds.ts';
 import { readQuotas } from './coherence/fillMemory.ts';
 import type { Config } from './config.ts';
@@ -173,8 +173,11 @@ async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean
     onDamaged: pod.onDamaged,
   });
   const housekeeping = { sql, clock, log, eventRetentionDays, eventCuts };
-  const readStayQuotas = () => readQuotas(sql, pod.memory);
-  teardown.add(startHousekeeping({ ...housekeeping, readQuotas: readStayQuotas }, packer, sleep));
+  const look = {
+    readQuotas: () => readQuotas(sql, pod.memory),
+    observePostgres: async () => pod.metrics.observePostgres(await selectPostgresState(sql)),
+  };
+  teardown.add(startHousekeeping({ ...housekeeping, ...look }, packer, sleep));
   const steps = createSteps(pod);
   teardown.add(() => steps.stop());
   steps.start(MINUTE_MS);

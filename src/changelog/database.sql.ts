@@ -67,3 +67,22 @@ export async function selectNowMs(sql: Query): Promise<number> {
   invariant(row, 'a select without a table returns a row');
   return row.now.getTime();
 }
+
+/** The size of the database and the replicas that the server reports. */
+export interface PostgresState {
+  readonly databaseBytes: number;
+  /** Those that are connected, by name. Empty where the role may not see them (pg_monitor lets it). */
+  readonly replicas: readonly { readonly replica: string; readonly lagBytes: number }[];
+}
+
+/** Asks the primary. Of several replicas with the same name the one that lags most counts. */
+export async function selectPostgresState(sql: Sql): Promise<PostgresState> {
+  const [size] = await sql<{ bytes: number }[]>`select pg_database_size(current_database())::float8 as bytes`;
+  const replicas = await sql<{ replica: string; lag: number }[]>`
+    select application_name as replica, max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))::float8 as lag
+    from pg_stat_replication where replay_lsn is not null group by 1 order by 1`;
+  return {
+    databaseBytes: size?.bytes ?? 0,
+    replicas: replicas.map(({ replica, lag }) => ({ replica, lagBytes: Math.max(0, lag) })),
+  };
+}

@@ -36,10 +36,19 @@ export class WorkTurns<Key> {
 
   /** How many computations have not finished. */
   get size(): number {
-    let size = 0;
-    for (const tasks of this.#tasks.values()) size += tasks.length;
-    for (const tasks of this.#urgent.values()) size += tasks.length;
-    return size;
+    return this.sizes(() => 'all').get('all') ?? 0;
+  }
+
+  /** The number of unfinished computations by the kind of their keys. */
+  sizes(kindOf: (key: Key) => string): Map<string, number> {
+    const sizes = new Map<string, number>();
+    for (const lane of [this.#tasks, this.#urgent]) {
+      for (const [key, tasks] of lane) {
+        const kind = kindOf(key);
+        sizes.set(kind, (sizes.get(kind) ?? 0) + tasks.length);
+      }
+    }
+    return sizes;
   }
 
   /** Resolves to what `steps` returns, or rejects with what it throws. Its first step runs in a later turn. */

@@ -158,6 +158,11 @@ export class RedisPort {
     if (redis.status === 'ready') this.#markUp();
   }
 
+  /** True from an answer until a command has none in time, or the connection is closed. */
+  get isUp(): boolean {
+    return this.#up;
+  }
+
   /** False while a command would fail without being sent. */
   get isUsable(): boolean {
     if (this.#redis.status !== 'ready') return false;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import { selectPostgresState } from '../../src/changelog/database.sql.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { StreamClient } from '../support/feeds/feedReader.ts';
 import { areaApi, CIRCLE } from '../support/http/areas.ts';
@@ -32,6 +33,12 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
   const { key } = await admin.key(OWNER);
   await admin.device(OWNER, KEPT);
   const env = { ...NO_LIMITS, REDIS_URL: redis.url };
+  const primary = openSql(postgres.url, { maxConnections: 1, name: 'test' });
+  await waitFor(async () => (await selectPostgresState(primary)).replicas.length === 1);
+  const state = await selectPostgresState(primary);
+  assert.ok(state.databaseBytes > 1_000_000, 'the size of the database');
+  assert.ok(state.replicas.every(({ replica, lagBytes }) => replica === 'walreceiver' && lagBytes >= 0));
+  await primary.end();
   // One behind a single address, one that finds the primary among both hosts.
   const logged: Record<string, unknown>[] = [];
   const log = pino({ level: 'warn' }, { write: (line) => void logged.push(JSON.parse(line)) });

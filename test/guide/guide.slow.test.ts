@@ -132,9 +132,16 @@ describe('the tables of the guide', () => {
     const { exposition } = createMetrics(
       {
         ...gauges,
-        ...{ feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing, computations: nothing, loopLateMs: nothing },
+        ...{
+          feedLagMs: nothing,
+          loadMs: nothing,
+          waitingPoints: nothing,
+          computations: () => new Map(),
+          loopLateMs: nothing,
+        },
         pools: () => [],
         replica: () => null,
+        redis: () => null,
       },
       { version: '1.0.0', commit: 'unknown' },
     );
