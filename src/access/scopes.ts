@@ -42,6 +42,18 @@ export function isDeniedToViewer(caller: ScopeMask, method: string, route: Scope
   return (caller & VIEWER) !== 0 && method !== 'GET' && (route & WRITING) !== 0 && (route & VIEWER) === 0;
 }
 
+/** Of the session of a member, or of a viewer. */
+export function sessionScopes(isViewer: boolean): ScopeMask {
+  return SESSION_ONLY | scopeMask(...SCOPES) | (isViewer ? VIEWER : 0);
+}
+
+/** What such a session is told that it may do; a viewer also reads what the scopes that write open. */
+export function sessionRights(session: ScopeMask): { role: 'member' | 'viewer'; scopes: Scope[] } {
+  return (session & VIEWER) === 0
+    ? { role: 'member', scopes: scopeNames(session) }
+    : { role: 'viewer', scopes: scopeNames(session & ~WRITING) };
+}
+
 /** Names to a mask; 'all' is every scope. The error lists the unknown names, in their order. */
 export function parseScopes(names: readonly string[] | 'all'): Result<ScopeMask, readonly string[]> {
   if (names === 'all') return ok(scopeMask(...SCOPES));

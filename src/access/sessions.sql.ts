@@ -2,7 +2,7 @@ import { CHANGE_CHANNEL } from '../changelog/changes.sql.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import type { KeyState } from './credentials.ts';
 import { type OwnerRow, ownerOf } from './keys.sql.ts';
-import { SCOPES, SESSION_ONLY, scopeMask, VIEWER } from './scopes.ts';
+import { type ScopeMask, sessionScopes } from './scopes.ts';
 
 /** How long a session lives, counted from the login. */
 const LIFETIME_HOURS = 12;
@@ -10,7 +10,7 @@ const LIFETIME_HOURS = 12;
 const MAX_PER_ACCOUNT = 50;
 
 /**
- * Opens a session and returns when it ends (epoch milliseconds). Undefined when the account has been deactivated or its
+ * Opens a session and returns when it ends (epoch milliseconds) and what it may do. Undefined when the account has been deactivated or its
  * password changed since `passwordHash` was read. The row of the account is locked. So a change of the account comes
  * either before, and no session is opened, or after, and then it finds this session and ends it.
  */
@@ -19,15 +19,15 @@ export async function insertSession(
   accountId: number,
   passwordHash: string,
   fingerprint: string,
-): Promise<number | undefined> {
-  const [row] = await tx<{ expires_at: Date }[]>`
+): Promise<{ readonly endsAtMs: number; readonly scopes: ScopeMask } | undefined> {
+  const [row] = await tx<{ expires_at: Date; is_viewer: boolean }[]>`
     with owner as (
-      select id from account
+      select id, role = 'viewer' as is_viewer from account
       where id = ${accountId} and active and password_hash = ${passwordHash} for no key update
     )
     insert into session (account_id, fingerprint, expires_at)
     select id, decode(${fingerprint}, 'hex'), clock_timestamp() + make_interval(hours => ${LIFETIME_HOURS}) from owner
-    returning expires_at`;
+    returning expires_at, (select is_viewer from owner)`;
   if (row === undefined) return undefined;
   await tx`
     with ended as (
@@ -35,7 +35,7 @@ export async function insertSession(
         select id from session where account_id = ${accountId} order by id desc offset ${MAX_PER_ACCOUNT})
       returning id
     ), ${announced(tx)}`;
-  return row.expires_at.getTime();
+  return { endsAtMs: row.expires_at.getTime(), scopes: sessionScopes(row.is_viewer) };
 }
 
 /**
@@ -58,7 +58,7 @@ export async function selectSession(sql: Sql, fingerprint: string): Promise<KeyS
       ...ownerOf(row),
       id: -row.id,
       endsAtMs: row.expires_at.getTime(),
-      scopes: SESSION_ONLY | scopeMask(...SCOPES) | (row.is_viewer ? VIEWER : 0),
+      scopes: sessionScopes(row.is_viewer),
       allowlist: null,
       revoked: false,
       ownerActive: true,

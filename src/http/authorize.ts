@@ -127,8 +127,8 @@ export function refuseScope(version: ApiVersion, route: Route, caller: KeyState)
   if (isDeniedToViewer(caller.scopes, method, scopes)) return errorAnswer('INSUFFICIENT_SCOPE', VIEWERS_READ);
   const shared = caller.scopes & scopes;
   const isOpen = needsAllScopes ? shared === scopes : shared !== 0;
-  if (version === 'v1' && method !== 'GET') {
-    // On v1 a key reads only: everything but GET takes a session, or comes before one.
+  if (version === 'v1' && (method !== 'GET' || scopes === SESSION_ONLY)) {
+    // On v1 a key reads only: everything but GET takes a session, or comes before one. So does what is about a session.
     return isOpen && (caller.scopes & (SESSION_ONLY | ANYBODY)) !== 0
       ? null
       : errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');

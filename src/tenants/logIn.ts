@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { fingerprint, newSessionToken } from '../access/credentials.ts';
+import type { ScopeMask } from '../access/scopes.ts';
 import { deleteSession, insertSession } from '../access/sessions.sql.ts';
 import { FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -19,7 +20,12 @@ export interface LogInPorts {
 }
 
 export type LogInOutcome =
-  | { readonly kind: 'logged_in'; readonly token: string; readonly expiresAtMs: number }
+  | {
+      readonly kind: 'logged_in';
+      readonly token: string;
+      readonly endsAtMs: number;
+      readonly scopes: ScopeMask;
+    }
   /** Unknown, without a password, inactive, or another password: neither the answer nor its time shows which. */
   | { readonly kind: 'denied' }
   | { readonly kind: 'limited' };
@@ -44,14 +50,14 @@ export async function logIn(
   }
   if (!fits || account === undefined) return { kind: 'denied' };
   const token = newSessionToken(randomBytes);
-  const expiresAtMs = await sql.begin(async (tx) => {
-    const endMs = await insertSession(tx, account.id, stored, fingerprint(token));
-    if (endMs === undefined) return undefined;
+  const session = await sql.begin(async (tx) => {
+    const opened = await insertSession(tx, account.id, stored, fingerprint(token));
+    if (opened === undefined) return undefined;
     await rememberAddress(tx, account.id, subjects.pair);
     await refundLogin(tx, charged.subjects);
-    return endMs;
+    return opened;
   });
-  return expiresAtMs === undefined ? { kind: 'denied' } : { kind: 'logged_in', token, expiresAtMs };
+  return session === undefined ? { kind: 'denied' } : { kind: 'logged_in', token, ...session };
 }
 
 /** Ends a session at once, on every pod. */

@@ -1,4 +1,4 @@
-import { ANYBODY, SESSION_ONLY, VIEWER } from '../access/scopes.ts';
+import { ANYBODY, SESSION_ONLY, sessionRights, VIEWER } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../http/route.ts';
@@ -10,7 +10,7 @@ import { type LogInPorts, logIn, logOut } from './logIn.ts';
 /** Enough for an address and a password. The sender has no credentials yet, so the body must be cheap to read. */
 const MAX_BODY_BYTES = 4 * 1024;
 
-/** The application's sessions: log in, log out. */
+/** The application's sessions: log in, ask what a session may do, log out. */
 export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
   return [
     {
@@ -22,6 +22,15 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
       maxBodyBytes: MAX_BODY_BYTES,
       takesPlainOnly: true,
       handle: (call) => create(ports, call),
+    },
+    {
+      method: 'GET',
+      path: '/session',
+      scopes: SESSION_ONLY,
+      versions: ['v1'],
+      shedAs: 'poll',
+      handle: async ({ caller: { scopes, endsAtMs = 0 } }) =>
+        dataAnswer({ expires_at: formatIso(endsAtMs), ...sessionRights(scopes) }),
     },
     {
       method: 'DELETE',
@@ -51,8 +60,8 @@ async function create(ports: LogInPorts, { body, client }: Call): Promise<Answer
   const outcome = await logIn(ports, login.value, client.network);
   switch (outcome.kind) {
     case 'logged_in': {
-      const { token, expiresAtMs } = outcome;
-      const answer = dataAnswer({ token, expires_at: formatIso(expiresAtMs) });
+      const { token, endsAtMs, scopes } = outcome;
+      const answer = dataAnswer({ token, expires_at: formatIso(endsAtMs), ...sessionRights(scopes) });
       return { ...answer, status: 201, headers: { 'Cache-Control': 'no-store' } };
     }
     case 'denied':

@@ -4,6 +4,7 @@ import { before, describe, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 import { pino } from 'pino';
 import { fingerprint } from '../../src/access/credentials.ts';
+import { SCOPES } from '../../src/access/scopes.ts';
 import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { HOUR_MS } from '../../src/lib/time.ts';
@@ -49,7 +50,8 @@ describe('a login', () => {
     const { status, body, headers } = await tryLogIn(pod, OWNER, PASSWORD);
     assert.equal(status, 201);
     assert.deepEqual(Object.keys(body), ['data', 'meta']);
-    assert.deepEqual(Object.keys(body.data), ['token', 'expires_at']);
+    assert.deepEqual(Object.keys(body.data), ['token', 'expires_at', 'role', 'scopes']);
+    assert.deepEqual([body.data.role, body.data.scopes], ['member', SCOPES]);
     assert.deepEqual(body.meta, {});
     const livesMs = Date.parse(body.data.expires_at) - beforeMs;
     assert.ok(Math.abs(livesMs - 12 * HOUR_MS) < 60_000, body.data.expires_at);
@@ -315,6 +317,9 @@ describe('v1', () => {
       ['POST', '/session', 'nobody', 403, wrong],
       ['POST', '/session', 'nobody', 413, 'x'.repeat(1024 * 1024 + 1)],
       ['POST', '/session?a=1&a=2', 'nobody', 400, '{}'],
+      ['GET', '/session', 'session', 200],
+      ['GET', '/session', 'key', 403],
+      ['GET', '/session', 'nobody', 403],
       ['GET', '/keys/', 'session', 200],
       ['HEAD', '/keys', 'key', 200],
       ['OPTIONS', '/keys', 'key', 204],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isDeniedToViewer, SCOPES, SESSION_ONLY, scopeMask, VIEWER } from '../../src/access/scopes.ts';
-import { callApi, logIn, makeOwner, outcomeOf, setPassword } from '../support/http/application.ts';
+import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, setPassword } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { NO_LIMITS } from '../support/pod.ts';
@@ -99,7 +99,11 @@ describe('the session of a viewer', () => {
     const name = { name: 'K', scopes: ['read_devices'] };
     await admin.run('account:update', '--email', VIEWER_EMAIL, '--role', 'member');
     assert.equal((await call('POST', '/v1/keys', name)).status, 201);
+    assert.deepEqual(await rightsOf(call('GET', '/v1/session')), ['member', SCOPES]);
     await admin.run('account:update', '--email', VIEWER_EMAIL, '--role', 'viewer');
+    assert.deepEqual(await rightsOf(call('GET', '/v1/session')), ['viewer', READING]);
+    const body = { email: VIEWER_EMAIL, password: PASSWORD };
+    assert.deepEqual(await rightsOf(callApi(pod, 'POST', '/v1/session', { body })), ['viewer', READING]);
     assert.equal(outcomeOf(await call('POST', '/v1/keys', name)), '403 INSUFFICIENT_SCOPE');
   });
 
@@ -109,6 +113,13 @@ describe('the session of a viewer', () => {
     assert.equal(outcomeOf(await call('GET', '/v1/devices', undefined, token)), '403 API_KEY_REQUIRED');
   });
 });
+
+const READING = SCOPES.filter((scope) => scope.startsWith('read_'));
+
+async function rightsOf(reply: ReturnType<typeof call>): Promise<unknown> {
+  const { role, scopes } = (await reply).body.data;
+  return [role, scopes];
+}
 
 /** All rows that a session can change. */
 async function everything(): Promise<unknown> {
