@@ -19,6 +19,19 @@ export interface Delivery {
   readonly delivered_at: Date | null;
 }
 
+/** How an attempt ended, as its owner sees it and as `attempt_log` keeps it. */
+export interface AttemptRecord {
+  /** Its number over the life of the delivery, from 1. */
+  readonly attempt: number;
+  /** When it was made, by the clock of its pod. Null when that pod died, and another one wrote the end. */
+  readonly at: string | null;
+  readonly status_code: number | null;
+  readonly error: string | null;
+  readonly duration_ms: number | null;
+  /** How the body of the answer begins (see answerBeginning). Null without an answer. */
+  readonly answer: string | null;
+}
+
 /** A `Delivery`, in its order. */
 export const DELIVERY_COLUMNS = new RawSql(`
   d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at, d.last_status_code,

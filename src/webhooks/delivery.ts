@@ -323,6 +323,32 @@ function retryMinutes(policy: RetryPolicy, attemptsUsed: number): number {
   return policy === 'fixed' ? FIXED_MINUTES : FIRST_MINUTES * 2 ** (attemptsUsed - 1);
 }
 
+/** The most that is kept of an answer, in UTF-8. */
+const ANSWER_BYTES = 1_024;
+/** A signing secret, also where JSON or a URL has escaped it. */
+const SECRET_IN_TEXT = /whsec_[\w+/=\\%-]*/g;
+
+/**
+ * How the body of an answer begins, for the owner of the endpoint: at most 1 024 bytes of UTF-8, ending with … if the body is
+ * longer. Control characters and invalid UTF-8 are replaced by U+FFFD. Signing secrets are removed, because a receiver knows
+ * its own and may repeat its configuration.
+ */
+export function answerBeginning(chunks: readonly Uint8Array[]): string {
+  if (chunks.length === 0) return '';
+  const body = Buffer.concat(chunks);
+  const text = textOf(body, ANSWER_BYTES)
+    .replace(/[^\P{Cc}\n\r\t]/gu, '\ufffd')
+    .replace(SECRET_IN_TEXT, `${SECRET_PREFIX}…`);
+  const bytes = Buffer.from(text);
+  const isWhole = body.length <= ANSWER_BYTES && bytes.length <= ANSWER_BYTES;
+  return isWhole ? text : `${textOf(bytes, ANSWER_BYTES - Buffer.byteLength('…'))}…`;
+}
+
+/** The first `maxBytes` as text, without a character that is cut. */
+function textOf(bytes: Buffer, maxBytes: number): string {
+  return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: bytes.length > maxBytes });
+}
+
 /** How an answered attempt ended: only 2xx is delivered. A redirect is not. */
 export function outcomeOfStatus(statusCode: number): 'delivered' | 'failed' {
   return statusCode >= 200 && statusCode <= 299 ? 'delivered' : 'failed';

@@ -27,12 +27,19 @@ import {
 
 const DELIVERED = { status: 'delivered', nextAttemptDelayMs: null } as const;
 const FAILED = { status: 'failed', nextAttemptDelayMs: 120_000 } as const;
-const RESULT = { statusCode: 200, error: null, durationMs: 7 };
+const RECORD = {
+  attempt: 1,
+  at: '2026-03-02T09:00:00.000Z',
+  status_code: 200,
+  error: null,
+  duration_ms: 7,
+  answer: 'ok',
+};
 
 const delivered = (attempt: EndedAttempt['attempt']): EndedAttempt => ({
   attempt,
   transition: DELIVERED,
-  result: RESULT,
+  record: RECORD,
 });
 
 /** Goes on with one endpoint, whose rows nobody has locked; undefined: the lease is lost. */
@@ -141,7 +148,7 @@ describe('the lease of an endpoint', () => {
     const retry = async (nextAttemptDelayMs: number) => {
       const { lease, attempt } = await open(database, id);
       assert.equal(attempt.deliveryId, first);
-      const ended = { attempt, transition: { ...FAILED, nextAttemptDelayMs }, result: RESULT };
+      const ended = { attempt, transition: { ...FAILED, nextAttemptDelayMs }, record: RECORD };
       const { next } = await goOn(database.sql, lease, ended, true);
       assert.equal(next.attempt, null);
       await database.sql`update webhook_delivery set next_attempt_at = clock_timestamp() where id = ${first}`;
@@ -178,8 +185,8 @@ describe('the lease of an endpoint', () => {
     assert.deepEqual(await snapshot(), before);
 
     const [cutOff] = await selectInterrupted(sql, lease);
-    assert.deepEqual([cutOff?.deliveryId, cutOff?.budgetUsed], [deliveryId, 1]);
-    const ended = { attempt: first.attempt, transition: FAILED, result: RESULT };
+    assert.deepEqual([cutOff?.deliveryId, cutOff?.attempt, cutOff?.budgetUsed], [deliveryId, 1, 1]);
+    const ended = { attempt: first.attempt, transition: FAILED, record: RECORD };
     assert.equal(await completeAttempt(sql, { interruptedBefore: lease }, ended), true);
     assert.equal(await completeAttempt(sql, { startedUnder: first.lease }, ended), false);
     await sql`update webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 hour' where id = ${deliveryId}`;
@@ -256,7 +263,7 @@ describe('the lease of an endpoint', () => {
       if (claimed?.next.attempt == null) return [];
       const { lease } = claimed;
       const transition = lease.webhookId === later ? FAILED : DELIVERED;
-      const ended = { attempt: claimed.next.attempt, transition, result: RESULT };
+      const ended = { attempt: claimed.next.attempt, transition, record: RECORD };
       return [{ webhookId: lease.webhookId, lease, ended, mayStart: lease.webhookId !== stopping }];
     });
     const moved = await claimDeliveries(sql, moves.toReversed());
@@ -334,14 +341,39 @@ describe('the lease of an endpoint', () => {
     });
   }
 
-  test('the claim is one text with ten parameters that can be pasted into psql', async (t) => {
+  test('the last ten attempts of a delivery are kept, however their end was written, each once', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql } = database;
+    const id = await database.endpoint();
+    const [deliveryId = ''] = await database.queue(id);
+    const kept = async () => {
+      const [row] = await sql<{ log: unknown[] }[]>`
+        select to_json(attempt_log) as log from webhook_delivery where id = ${deliveryId}`;
+      return row?.log;
+    };
+    const records: object[] = [];
+    for (let n = 1; n <= 23; n++) {
+      const { lease, attempt } = await open(database, id);
+      const record = { ...RECORD, attempt: n, answer: `"${n}"\n\\ {}, ü 🚚` };
+      const ended = { attempt, transition: { ...FAILED, nextAttemptDelayMs: 0 }, record };
+      if (n % 2 === 1) await goOn(sql, lease, ended, false);
+      else await completeAttempt(sql, { startedUnder: lease }, ended);
+      await releaseLease(sql, lease);
+      records.push(record);
+      assert.deepEqual(await kept(), records.slice(-10));
+      assert.equal(await completeAttempt(sql, { startedUnder: lease }, ended), false);
+    }
+    assert.deepEqual(await kept(), records.slice(-10));
+  });
+
+  test('the claim is one text with eleven parameters that can be pasted into psql', async (t) => {
     const database = await startDeliveryDatabase(t);
     const { sql } = database;
     const id = await database.endpoint();
     const [deliveryId = ''] = await database.queue(id);
     const rows = await sql.begin(async (tx) => {
       await tx.unsafe(`prepare claim as ${CLAIM}`);
-      const nulls = Array.from({ length: 7 }, () => "'{null}'").join(', ');
+      const nulls = Array.from({ length: 8 }, () => "'{null}'").join(', ');
       return tx.unsafe<{ id: string; token: number; attempts: number; is_busy: boolean }[]>(
         `execute claim ('{${id}}', '{null}', '{true}', ${nulls})`,
       );

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { formatIso } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { identifier, RawSql } from '../../src/postgres/sqlText.ts';
 import { deliverEndpoint } from '../../src/webhooks/delivery/deliverEndpoint.ts';
@@ -9,6 +10,7 @@ import type { SendResult } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { ANSWERED, claimEndpoint, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 
 const TURN = 25;
+const AT_MS = Date.UTC(2026, 2, 2, 9);
 
 describe('a turn of an endpoint', () => {
   test('sends what is due one at a time, and gives way to others after a while', async (t) => {
@@ -33,7 +35,12 @@ describe('a turn of an endpoint', () => {
 
   test('comes again when the next attempt is due; never to an endpoint that is gone; soon to one that is busy', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const ports = database.ports(async () => ({ kind: 'answered', statusCode: 500, durationMs: 1 }));
+    const ports = database.ports(async () => ({
+      kind: 'answered',
+      statusCode: 500,
+      answer: '',
+      durationMs: 1,
+    }));
     const id = await database.endpoint();
     await database.queue(id);
     const inMs = (await deliverEndpoint(ports, id)) ?? 0;
@@ -141,7 +148,7 @@ describe('a turn of an endpoint', () => {
 
   const RESULTS: readonly [SendResult, status: string, error: string | null][] = [
     [ANSWERED, 'delivered', null],
-    [{ kind: 'answered', statusCode: 503, durationMs: 5 }, 'failed', 'http_503'],
+    [{ kind: 'answered', statusCode: 503, answer: 'later', durationMs: 5 }, 'failed', 'http_503'],
     [{ kind: 'failed', error: 'timeout', durationMs: 10_000 }, 'failed', 'timeout'],
     [{ kind: 'failed', error: 'dns_not_found', durationMs: 3 }, 'failed', 'dns_not_found'],
     [{ kind: 'unsafe' }, 'failed', 'url_unsafe'],
@@ -151,16 +158,42 @@ describe('a turn of an endpoint', () => {
     for (const [result, status, error] of RESULTS) {
       const id = await database.endpoint();
       await database.queue(id);
-      await deliverEndpoint(
-        database.ports(async () => result),
-        id,
-      );
+      await deliverEndpoint({ ...database.ports(async () => result), clock: () => AT_MS }, id);
       const [row] = await database.sql<{ isRetried: boolean }[]>`
-        select status, last_error, last_duration_ms, next_attempt_at is not null as "isRetried"
+        select status, last_error, last_duration_ms, next_attempt_at is not null as "isRetried",
+          to_json(attempt_log) as log
         from webhook_delivery where webhook_id = ${id}`;
       const durationMs = 'durationMs' in result ? result.durationMs : null;
       const isRetried = status === 'failed' && result.kind !== 'unsafe';
-      assert.deepEqual(row, { status, last_error: error, last_duration_ms: durationMs, isRetried });
+      const answered =
+        result.kind === 'answered'
+          ? { status_code: result.statusCode, answer: result.answer }
+          : { status_code: null, answer: null };
+      const record = { attempt: 1, at: formatIso(AT_MS), ...answered, error, duration_ms: durationMs };
+      assert.deepEqual(row, {
+        status,
+        last_error: error,
+        last_duration_ms: durationMs,
+        isRetried,
+        log: [record],
+      });
     }
+  });
+
+  test('what is kept of an attempt that its process did not end says so, and not when it was made', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    await database.queue(id);
+    await claimEndpoint(database.sql, id);
+    await database.sql`update webhook set leased_until = clock_timestamp() - interval '1 second'`;
+    await deliverEndpoint(
+      database.ports(async () => ANSWERED),
+      id,
+    );
+    const [row] = await database.sql<{ log: unknown[] }[]>`
+      select to_json(attempt_log) as log from webhook_delivery where webhook_id = ${id}`;
+    assert.deepEqual(row?.log, [
+      { attempt: 1, at: null, status_code: null, error: 'interrupted', duration_ms: null, answer: null },
+    ]);
   });
 });

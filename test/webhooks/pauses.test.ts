@@ -14,7 +14,7 @@ import {
   startDeliveryDatabase,
 } from '../support/webhooks/deliveryDatabase.ts';
 
-const FAILED = { kind: 'answered', statusCode: 500, durationMs: 1 } as const;
+const FAILED = { kind: 'answered', statusCode: 500, answer: '', durationMs: 1 } as const;
 
 /** Sends so many deliveries of one attempt each, all with this answer. */
 async function attempts(database: DeliveryDatabase, id: number, count: number, answer = ANSWERED) {

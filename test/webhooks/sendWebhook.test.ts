@@ -85,6 +85,18 @@ describe('a webhook that is sent', () => {
     }
   });
 
+  test('reports how the answer begins, also of one that is longer than is read', async (t) => {
+    for (const [body, answer] of [
+      ['', ''],
+      ['{"error":"bu', '{"error":"bu'],
+      ['z'.repeat(100_000), `${'z'.repeat(1_021)}…`],
+    ] as const) {
+      const { port } = await receiver(t, (socket) => socket.end(`HTTP/1.1 500 X\r\n\r\n${body}`));
+      const result = await send(port);
+      assert.deepEqual(result.kind === 'answered' && [result.statusCode, result.answer], [500, answer]);
+    }
+  });
+
   test('follows no redirect to the inside', async (t) => {
     const inside = await startListener(t);
     const { port, requests } = await receiver(t, (socket) =>

@@ -1,5 +1,5 @@
 import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
-import { DELIVERY_COLUMNS, type Delivery } from '../deliveries.sql.ts';
+import { type AttemptRecord, DELIVERY_COLUMNS, type Delivery } from '../deliveries.sql.ts';
 import type { RetryRule, Transition, WebhookType } from '../delivery.ts';
 import { newDeliveryIdStart, ORDINAL_HEX_CHARS } from '../delivery.ts';
 
@@ -70,18 +70,16 @@ export interface Attempt {
 }
 
 /** An attempt whose process died before it wrote the result. */
-export type InterruptedAttempt = Pick<Attempt, 'deliveryId' | 'createdAt' | 'budgetUsed' | 'rule'>;
+export type InterruptedAttempt = Pick<
+  Attempt,
+  'deliveryId' | 'createdAt' | 'attempt' | 'budgetUsed' | 'rule'
+>;
 
 /** An attempt that ended. The delay to the next attempt counts from the moment at which this is written. */
 export interface EndedAttempt {
   readonly attempt: Pick<Attempt, 'deliveryId' | 'createdAt'>;
   readonly transition: Transition;
-  /** The outcome as the owner of the endpoint sees it. */
-  readonly result: {
-    readonly statusCode: number | null;
-    readonly error: string | null;
-    readonly durationMs: number | null;
-  };
+  readonly record: AttemptRecord;
 }
 
 /** What is asked of one endpoint: to lease it, or to go on under a lease. */
@@ -124,9 +122,9 @@ with asked as materialized (
   -- The claims, one for each endpoint. lease_token is null where a new lease is wanted, ended_id where no attempt ended.
   select * from unnest(
     $1::bigint[], $2::bigint[], $3::boolean[],
-    $4::text[], $5::timestamptz[], $6::text[], $7::float8[], $8::integer[], $9::text[], $10::integer[]
+    $4::text[], $5::timestamptz[], $6::text[], $7::float8[], $8::integer[], $9::text[], $10::integer[], $11::text[]
   ) as a (webhook_id, lease_token, wants_start,
-    ended_id, ended_created_at, ended_as, delay_seconds, status_code, error, duration_ms)
+    ended_id, ended_created_at, ended_as, delay_seconds, status_code, error, duration_ms, record)
 
 ), endpoint as materialized (
   -- Their endpoints, locked: those that nobody has leased, and those whose newest token is that of the claim.
@@ -193,10 +191,11 @@ with asked as materialized (
   where not exists (select from busy where busy.webhook_id = endpoint.webhook_id)
 
 ), completed as (
-  -- Writes how the attempts ended.
+  -- Writes how the attempts ended, and keeps the last ten of a delivery.
   update webhook_delivery d set status = claim.ended_as, attempt_token = null,
     next_attempt_at = clock_timestamp() + make_interval(secs => claim.delay_seconds),
     last_status_code = claim.status_code, last_error = claim.error, last_duration_ms = claim.duration_ms,
+    attempt_log = (d.attempt_log || claim.record::json)[cardinality(d.attempt_log) - 8 :],
     delivered_at = case when claim.ended_as = 'delivered' then clock_timestamp() end
   from ended join claim using (webhook_id)
   where d.id = ended.id and d.created_at = ended.created_at
@@ -296,9 +295,10 @@ export async function claimDeliveries(
     ends.map((end) => end?.attempt.createdAt ?? null),
     ends.map((end) => end?.transition.status ?? null),
     arrayLiteral(delaysMs.map((delayMs) => (delayMs === null ? null : delayMs / 1000))),
-    arrayLiteral(ends.map((end) => end?.result.statusCode ?? null)),
-    ends.map((end) => end?.result.error ?? null),
-    arrayLiteral(ends.map((end) => end?.result.durationMs ?? null)),
+    arrayLiteral(ends.map((end) => end?.record.status_code ?? null)),
+    ends.map((end) => end?.record.error ?? null),
+    arrayLiteral(ends.map((end) => end?.record.duration_ms ?? null)),
+    ends.map((end) => end && JSON.stringify(end.record)),
   ];
   const rows = await sql.prepared<readonly ClaimRow[]>(CLAIM, values, 'claim_deliveries');
   const byId = new Map(rows.map((row) => [row.webhook_id, row]));
@@ -342,13 +342,14 @@ export async function releaseLease(sql: Sql, { webhookId, fencingToken }: Lease)
 /** Attempts that earlier holders of the lease left in flight. */
 export async function selectInterrupted(sql: Sql, lease: Lease): Promise<InterruptedAttempt[]> {
   const rows = await sql<(ClaimRow & { id: string })[]>`
-    select d.id, d.created_at::text, d.spent, w.retry_policy, w.max_retries
+    select d.id, d.created_at::text, d.attempts, d.spent, w.retry_policy, w.max_retries
     from webhook_delivery d join webhook w on w.id = d.webhook_id
     where d.webhook_id = ${lease.webhookId} and d.attempt_token is not null
       and d.attempt_token < ${lease.fencingToken}`;
   return rows.map((row) => ({
     deliveryId: row.id,
     createdAt: row.created_at,
+    attempt: row.attempts,
     budgetUsed: row.spent,
     rule: { policy: row.retry_policy, maxRetries: row.max_retries },
   }));
@@ -362,13 +363,14 @@ export async function selectInterrupted(sql: Sql, lease: Lease): Promise<Interru
 export async function completeAttempt(
   sql: Sql,
   token: { readonly startedUnder: Lease } | { readonly interruptedBefore: Lease },
-  { attempt, transition, result }: EndedAttempt,
+  { attempt, transition, record }: EndedAttempt,
 ): Promise<boolean> {
   const { status, nextAttemptDelayMs: delayMs } = transition;
   const completed = await sql`
     update webhook_delivery d set status = ${status}, attempt_token = null,
       next_attempt_at = clock_timestamp() + make_interval(secs => ${delayMs === null ? null : delayMs / 1000}::float8),
-      last_status_code = ${result.statusCode}, last_error = ${result.error}, last_duration_ms = ${result.durationMs},
+      last_status_code = ${record.status_code}, last_error = ${record.error}, last_duration_ms = ${record.duration_ms},
+      attempt_log = (d.attempt_log || ${JSON.stringify(record)}::json)[cardinality(d.attempt_log) - 8 :],
       delivered_at = case when ${status} = 'delivered' then clock_timestamp() end
     where d.id = ${attempt.deliveryId} and d.created_at = ${attempt.createdAt}::timestamptz and ${
       'startedUnder' in token

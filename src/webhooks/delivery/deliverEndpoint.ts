@@ -1,9 +1,10 @@
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CidrSet } from '../../access/ipAddress.ts';
-import { type Clock, DeadlineExceeded } from '../../lib/time.ts';
+import { type Clock, DeadlineExceeded, formatIso } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
+import type { AttemptRecord } from '../deliveries.sql.ts';
 import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from '../delivery.ts';
 import type { Attempt, Claim, Claimed, EndedAttempt, Lease, NextAttempt } from './claims.sql.ts';
 import { completeAttempt, releaseLease, selectInterrupted } from './claims.sql.ts';
@@ -96,7 +97,7 @@ async function claimNext(
     .catch((error: unknown) =>
       ended === null ? Promise.reject(error) : completeLater(ports, lease, ended, error),
     );
-  if (ended !== null) ports.onAttempt(claimed?.written ? ended.outcome : 'fenced', ended.result.durationMs);
+  if (ended !== null) ports.onAttempt(claimed?.written ? ended.outcome : 'fenced', ended.record.duration_ms);
   return claimed?.next ?? LEFT;
 }
 
@@ -133,11 +134,12 @@ async function sendAttempt(
   sendUntilMs: number,
 ): Promise<Ended> {
   const { owner, eventId, deliveryId, body, url, sealedPreviousSecret } = attempt;
-  const ended = (outcome: AttemptOutcome, result: Partial<Ended['result']>): Ended => ({
+  const nowMs = clock();
+  const ended = (outcome: AttemptOutcome, record: Partial<AttemptRecord>): Ended => ({
     attempt,
     outcome,
     transition: transition(outcome, attempt.budgetUsed, attempt.rule, minuteMs),
-    result: { statusCode: null, error: null, durationMs: null, ...result },
+    record: { ...UNANSWERED, attempt: attempt.attempt, at: formatIso(nowMs), ...record },
   });
   const secret = open(secretsKey, attempt.sealedSecret);
   if (secret === null) return ended('failed', { error: 'secret_unreadable' });
@@ -149,21 +151,22 @@ async function sendAttempt(
     body,
     secret,
     previousSecret: sealedPreviousSecret === null ? null : open(secretsKey, sealedPreviousSecret),
-    nowMs: clock(),
+    nowMs,
   });
   const sent = await send({ url, headers, body, owner, allowNets, sendUntilMs });
   switch (sent.kind) {
     case 'answered': {
-      const { statusCode, durationMs } = sent;
+      const { statusCode, durationMs, answer } = sent;
       const outcome = outcomeOfStatus(statusCode);
       return ended(outcome, {
-        statusCode,
+        status_code: statusCode,
         error: outcome === 'delivered' ? null : `http_${statusCode}`,
-        durationMs,
+        duration_ms: durationMs,
+        answer,
       });
     }
     case 'failed':
-      return ended('failed', { error: sent.error, durationMs: sent.durationMs });
+      return ended('failed', { error: sent.error, duration_ms: sent.durationMs });
     case 'unsafe':
       return ended('unsafe', { error: 'url_unsafe' });
     case 'unsent':
@@ -171,13 +174,15 @@ async function sendAttempt(
   }
 }
 
+const UNANSWERED = { status_code: null, error: null, duration_ms: null, answer: null };
+
 /** An interrupted attempt counts as failed. Nobody knows whether it arrived, so the delivery is sent again. */
 async function completeInterrupted({ sql, minuteMs, onAttempt }: DeliverPorts, lease: Lease): Promise<void> {
   for (const attempt of await selectInterrupted(sql, lease)) {
     const ended = {
       attempt,
       transition: transition('interrupted', attempt.budgetUsed, attempt.rule, minuteMs),
-      result: { statusCode: null, error: 'interrupted', durationMs: null },
+      record: { ...UNANSWERED, attempt: attempt.attempt, at: null, error: 'interrupted' },
     };
     await completeAttempt(sql, { interruptedBefore: lease }, ended);
     onAttempt('interrupted', null);

@@ -6,6 +6,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { CidrSet, IpAddress } from '../../access/ipAddress.ts';
 import { invariant } from '../../lib/errors.ts';
+import { answerBeginning } from '../delivery.ts';
 import type { ConnectionOwner, OwnedOptions, ReceiverConnections } from './receiverConnections.ts';
 import { parseSafeAddress, parseSafeAnswer, validateWebhookUrl } from './urlSafety.ts';
 
@@ -32,9 +33,16 @@ export type SendError = ExchangeError | DnsError;
 
 /** `durationMs` is whole milliseconds from DNS to the end; any status code counts as answered. */
 export type SendResult =
-  | { readonly kind: 'answered'; readonly statusCode: number; readonly durationMs: number }
+  | (Answered & { readonly durationMs: number })
   | { readonly kind: 'failed'; readonly error: SendError; readonly durationMs: number }
   | { readonly kind: 'unsafe' | 'unsent' };
+
+interface Answered {
+  readonly kind: 'answered';
+  readonly statusCode: number;
+  /** How its body begins (see answerBeginning). */
+  readonly answer: string;
+}
 
 const DEADLINE_MS = 10_000;
 
@@ -162,7 +170,7 @@ interface Post extends Pick<WebhookRequest, 'headers' | 'body' | 'owner' | 'ca'>
 }
 
 type Exchange =
-  | { readonly kind: 'answered'; readonly statusCode: number }
+  | Answered
   /** The process stalled until it was too late to send, and nothing was sent. */
   | { readonly kind: 'unsent' }
   | { readonly kind: 'failed'; readonly error: ExchangeError };
@@ -246,9 +254,13 @@ function follow(request: ClientRequest, finish: (outcome: Outcome, isReusable: b
   let response: IncomingMessage | null = null;
   let hasAnswerBegun = false;
   let bodyBytes = 0;
+  const chunks: Buffer[] = [];
   let interimAnswers = 0;
-  const finishAnswered = ({ statusCode = 0 }: IncomingMessage, isReusable = false) =>
-    finish({ kind: 'answered', statusCode }, isReusable);
+  let answered: Answered | null = null;
+  const finishAnswered = ({ statusCode = 0 }: IncomingMessage, isReusable = false) => {
+    answered ??= { kind: 'answered', statusCode, answer: answerBeginning(chunks) };
+    finish(answered, isReusable);
+  };
   const finishFailed = (error: ExchangeError) => {
     // An error after a complete answer changes nothing.
     if (response?.complete) return finishAnswered(response);
@@ -277,6 +289,7 @@ function follow(request: ClientRequest, finish: (outcome: Outcome, isReusable: b
     incoming.on('end', () => finishAnswered(incoming, request.writableFinished));
     incoming.on('data', (chunk: Buffer) => {
       bodyBytes += chunk.length;
+      chunks.push(chunk);
       if (bodyBytes >= MAX_BODY_BYTES) finishAnswered(incoming);
     });
   });

@@ -121,4 +121,4 @@ export async function claimEndpoint(sql: Sql, webhookId: number): Promise<Claime
   return claimed === 'busy' ? undefined : claimed;
 }
 
-export const ANSWERED: SendResult = { kind: 'answered', statusCode: 200, durationMs: 1 };
+export const ANSWERED: SendResult = { kind: 'answered', statusCode: 200, answer: '', durationMs: 1 };
