@@ -22,10 +22,16 @@ import {
 } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type ChangePorts, type ReadPorts, type Route, routeFactory } from '../http/route.ts';
-import { type Delivery, REPLAYABLE, selectDeadLetters, selectDeliveries } from './deliveries.sql.ts';
+import {
+  type Delivery,
+  REPLAYABLE,
+  selectDeadLetters,
+  selectDeliveries,
+  selectDelivery,
+} from './deliveries.sql.ts';
 import { DELIVERY_ID, DELIVERY_STATUSES } from './delivery.ts';
 import { type SummaryCache, summarize } from './deliverySummary.ts';
-import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './deliveryView.ts';
+import { EXAMPLE_DELIVERY, EXAMPLE_DETAIL, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './deliveryView.ts';
 import {
   parseReplayRequest,
   REPLAY_ERRORS,
@@ -39,7 +45,7 @@ import { selectWebhook } from './webhooks.sql.ts';
 
 export const DELIVERY_STATUS = choiceParameter('status', DELIVERY_STATUSES, 'Only deliveries in this state.');
 
-/** What the replay route answers to an id in another form, and to a delivery that it does not replay. */
+/** What the routes of one delivery answer to an id in another form, and the replay to one that it does not replay. */
 export const DELIVERY_ID_MESSAGE = 'the delivery id is malformed';
 
 export const REPLAY_MESSAGE =
@@ -77,6 +83,7 @@ export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
     bulk('GET', '/dead-letter/list', LIST_DEAD_LETTERS, (call) => deadLetter(ports, call)),
     bulk('GET', '/:id/deliveries', LIST_DELIVERIES, byId(ports, history)),
     route('POST', '/:id/test', TEST_WEBHOOK, byId(ports, test)),
+    route('GET', '/:id/deliveries/:deliveryId', GET_DELIVERY, byId(ports, detail)),
     route('POST', '/deliveries/:deliveryId/replay', REPLAY_DELIVERY, (call) => replay(ports, call)),
   ];
 }
@@ -156,6 +163,30 @@ async function history(
   const sql = reads(caller.accountId);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
   return listPageAnswer(pageOf(query), (page) => selectDeliveries(sql, id, status, { ...page, ...window }));
+}
+
+const GET_DELIVERY: Operation = {
+  id: 'getDelivery',
+  tag: 'Deliveries',
+  summary: 'Read a delivery with its payload and its attempts',
+  description: 'The exact body that was signed, and how each of the last ten attempts was answered.',
+  answers: [
+    answered(200, 'The delivery.', envelope(ref('DeliveryDetail')), {
+      'two attempts': dataBody(EXAMPLE_DETAIL),
+    }),
+  ],
+  errors: [...ONE_WEBHOOK, ['BAD_REQUEST', DELIVERY_ID_MESSAGE]],
+};
+
+async function detail(
+  { reads }: WebhookDeliveryPorts,
+  { caller, params }: Call,
+  id: number,
+): Promise<Answer> {
+  const deliveryId = params['deliveryId'] ?? '';
+  if (!DELIVERY_ID.test(deliveryId)) return errorAnswer('BAD_REQUEST', DELIVERY_ID_MESSAGE);
+  const delivery = await selectDelivery(reads(caller.accountId), caller.accountId, id, deliveryId);
+  return delivery === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(delivery);
 }
 
 const TEST_WEBHOOK: Operation = {

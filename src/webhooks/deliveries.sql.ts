@@ -32,6 +32,16 @@ export interface AttemptRecord {
   readonly answer: string | null;
 }
 
+/** A delivery with all that was sent and answered. */
+export interface DeliveryDetail extends Delivery {
+  /** An attempt is being made now. */
+  readonly in_flight: boolean;
+  /** The body that every attempt signs and sends. */
+  readonly payload: string;
+  /** The last ten attempts that have ended, oldest first. */
+  readonly attempt_log: readonly AttemptRecord[];
+}
+
 /** A `Delivery`, in its order. */
 export const DELIVERY_COLUMNS = new RawSql(`
   d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at, d.last_status_code,
@@ -93,6 +103,24 @@ async function selectNewest(
   return isPrepared ? statement.named(shapeName(name, { fromMs, toMs })) : statement;
 }
 
+/** A delivery of this account to this endpoint, in detail; undefined when the account has no such delivery. */
+export async function selectDelivery(
+  sql: Sql,
+  accountId: number,
+  webhookId: number,
+  id: string,
+): Promise<DeliveryDetail | undefined> {
+  const [delivery] = await sql<DeliveryDetail[]>`
+    select ${DELIVERY_COLUMNS}, d.attempt_token is not null as in_flight, d.body as payload,
+      to_json(d.attempt_log) as attempt_log
+    from webhook_delivery d where ${isThere(sql, accountId, id)} and d.webhook_id = ${webhookId}`;
+  return delivery;
+}
+
+/** For their owner, deliveries of a deleted endpoint are gone at once, though their rows are deleted later. */
+const isThere = (sql: Sql, accountId: number, id: string) => sql`
+  d.id = ${id} and d.account_id = ${accountId} and exists (select from webhook w where w.id = d.webhook_id)`;
+
 /** The states from which deliveries are replayed. */
 export const REPLAYABLE = ['failed', 'exhausted'] as const;
 
@@ -105,15 +133,12 @@ export async function requeueDelivery(
   accountId: number,
   id: string,
 ): Promise<Delivery | 'not_replayable' | undefined> {
-  // For their owner, deliveries of a deleted endpoint are gone at once, though their rows are deleted later.
-  const isThere = sql`
-    d.id = ${id} and d.account_id = ${accountId} and exists (select from webhook w where w.id = d.webhook_id)`;
   const [requeued] = await sql<Delivery[]>`
     update webhook_delivery d set status = 'requeued', spent = 0, next_attempt_at = clock_timestamp()
-    where ${isThere} and d.status = any(${REPLAYABLE}::text[]) and d.attempt_token is null
+    where ${isThere(sql, accountId, id)} and d.status = any(${REPLAYABLE}::text[]) and d.attempt_token is null
     returning ${DELIVERY_COLUMNS}`;
   if (requeued !== undefined) return requeued;
-  const found = await sql`select from webhook_delivery d where ${isThere}`;
+  const found = await sql`select from webhook_delivery d where ${isThere(sql, accountId, id)}`;
   return found.length > 0 ? 'not_replayable' : undefined;
 }
 

@@ -2,8 +2,19 @@ import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { EVENT_DATA, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import type { EventType } from '../events/fleetEvent.ts';
 import type { Schema } from '../http/openapi/schema.ts';
-import { choice, ID, integer, nullable, number, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
-import type { Delivery } from './deliveries.sql.ts';
+import {
+  choice,
+  ID,
+  integer,
+  list,
+  nullable,
+  number,
+  ref,
+  shapeOf,
+  text,
+  time,
+} from '../http/openapi/schema.ts';
+import type { AttemptRecord, Delivery, DeliveryDetail } from './deliveries.sql.ts';
 import {
   DELIVERY_STATUSES,
   deliveryHeaders,
@@ -36,6 +47,15 @@ export const EXAMPLE_DELIVERY: Delivery = {
   delivered_at: new Date(EXAMPLE_NOW_MS + 96),
 };
 
+const BUSY: AttemptRecord = {
+  attempt: 1,
+  at: new Date(EXAMPLE_NOW_MS + 13).toISOString(),
+  status_code: 503,
+  error: 'http_503',
+  duration_ms: 412,
+  answer: '{"error":"busy"}',
+};
+
 export const EXAMPLE_EXHAUSTED: Delivery = {
   ...EXAMPLE_DELIVERY,
   id: 'dlv_7b6a5f4e3d2c1b0a9f8e7d6c5b4a3f2e',
@@ -61,24 +81,47 @@ const SUMMARY_COUNT = integer(undefined, { minimum: 0 });
 
 const DURATION = nullable(number('Milliseconds.', { minimum: 0 }));
 
+const DELIVERY_FIELDS = {
+  id: text(undefined, { pattern: '^dlv_[0-9a-f]{32}$' }),
+  webhook_id: ID,
+  event_id: text('The `id` in the body that was sent.', { pattern: '^evt_[0-9a-f]{32}$' }),
+  event_type: choice(WEBHOOK_TYPES),
+  status: choice(
+    DELIVERY_STATUSES,
+    'exhausted: in the dead letter; requeued: replayed and waiting for its attempt.',
+  ),
+  attempts: integer('Made so far.', { minimum: 0 }),
+  next_attempt_at: nullable(time()),
+  last_status_code: nullable(integer('What the endpoint answered.')),
+  last_error: nullable(text('What went wrong where there was no answer, such as url_unsafe.')),
+  last_duration_ms: nullable(integer(undefined, { minimum: 0 })),
+  created_at: time(),
+  delivered_at: nullable(time()),
+};
+
 /** A delivery and the summary of deliveries. */
 export const DELIVERY_SCHEMAS = {
-  Delivery: shapeOf<Delivery>({
-    id: text(undefined, { pattern: '^dlv_[0-9a-f]{32}$' }),
-    webhook_id: ID,
-    event_id: text('The `id` in the body that was sent.', { pattern: '^evt_[0-9a-f]{32}$' }),
-    event_type: choice(WEBHOOK_TYPES),
-    status: choice(
-      DELIVERY_STATUSES,
-      'exhausted: in the dead letter; requeued: replayed and waiting for its attempt.',
+  Delivery: shapeOf<Delivery>(DELIVERY_FIELDS),
+  DeliveryDetail: shapeOf<DeliveryDetail>({
+    ...DELIVERY_FIELDS,
+    in_flight: { type: 'boolean', description: 'An attempt is being made now.' },
+    payload: text('The exact body that every attempt signs and sends.'),
+    attempt_log: list(ref('DeliveryAttempt'), {
+      description: 'The last ten attempts that have ended, oldest first.',
+      maxItems: 10,
+    }),
+  }),
+  DeliveryAttempt: shapeOf<AttemptRecord>({
+    attempt: integer('Its number over the life of the delivery.', { minimum: 1 }),
+    at: nullable(
+      time('The `X-Service-Timestamp` of the attempt; null when its process died before it was answered.'),
     ),
-    attempts: integer('Made so far.', { minimum: 0 }),
-    next_attempt_at: nullable(time()),
-    last_status_code: nullable(integer('What the endpoint answered.')),
-    last_error: nullable(text('What went wrong where there was no answer, such as url_unsafe.')),
-    last_duration_ms: nullable(integer(undefined, { minimum: 0 })),
-    created_at: time(),
-    delivered_at: nullable(time()),
+    status_code: nullable(integer('What the endpoint answered.')),
+    error: nullable(text('Why it did not deliver, such as http_503, timeout or url_unsafe.')),
+    duration_ms: nullable(integer(undefined, { minimum: 0 })),
+    answer: nullable(
+      text('How the body of the answer begins, at most 1 024 bytes; null when there was no answer.'),
+    ),
   }),
   DeliverySummary: shapeOf<DeliverySummary>({
     window_hours: integer(undefined, { enum: [SUMMARY_WINDOW_HOURS] }),
@@ -117,6 +160,27 @@ const BODIES: readonly string[] = [
   pauseBody(EXAMPLE_DELIVERY.event_id, { webhookId: EXAMPLE_WEBHOOK.id, reason: 'failing' }, EXAMPLE_NOW_MS),
   pingBody(EXAMPLE_DELIVERY.event_id, EXAMPLE_WEBHOOK.id, EXAMPLE_NOW_MS),
 ];
+
+/** The delivery of the first body. */
+export const EXAMPLE_DETAIL: DeliveryDetail = {
+  ...EXAMPLE_DELIVERY,
+  attempts: 2,
+  delivered_at: new Date(EXAMPLE_NOW_MS + 120_529),
+  in_flight: false,
+  payload: BODIES[0] as string,
+  attempt_log: [
+    BUSY,
+    {
+      ...BUSY,
+      attempt: 2,
+      at: new Date(EXAMPLE_NOW_MS + 120_440).toISOString(),
+      status_code: 204,
+      error: null,
+      duration_ms: 83,
+      answer: '',
+    },
+  ],
+};
 
 /** The headers of the delivery of the first body. */
 const HEADERS = deliveryHeaders({

@@ -125,6 +125,40 @@ describe('deliveries of webhooks', () => {
     assert.deepEqual(idsOf(await owner.call('GET', '/dead-letter/list')), expected);
   });
 
+  test('are read one by one, with the body that is sent and the attempts that were made', async () => {
+    const owner = await setup.newOwner();
+    const { id } = await newEndpoint(owner);
+    const listed = await owner.ping(id);
+    const attempt = {
+      attempt: 1,
+      at: '2026-03-02T09:00:00.000Z',
+      status_code: 503,
+      error: 'http_503',
+      duration_ms: 7,
+      answer: '{"a":"b"}',
+    };
+    const [row] = await setup.sql<{ body: string }[]>`
+      update webhook_delivery set attempt_log = array[${JSON.stringify(attempt)}::json]
+      where id = ${listed.id} returning body`;
+    const read = (api: WebhookApi, deliveryId = listed.id, webhookId = id) =>
+      api.call('GET', `/${webhookId}/deliveries/${deliveryId}`);
+    const detail = { in_flight: false, payload: row?.body, attempt_log: [attempt] };
+    const reply = await read(owner);
+    assert.deepEqual([reply.status, reply.body.data], [200, { ...listed, ...detail }]);
+    await setup.sql`update webhook_delivery set attempt_token = 1, attempt_log = '{}' where id = ${listed.id}`;
+    const sent = (await read(owner)).body.data;
+    assert.deepEqual([sent.in_flight, sent.attempt_log], [true, []]);
+
+    assert.equal(denial(await read(await setup.newOwner())), '404 NOT_FOUND');
+    const unknown = listed.id.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    assert.equal(denial(await read(owner, unknown)), '404 NOT_FOUND');
+    assert.equal(denial(await read(owner, 'dlv_x')), '400 BAD_REQUEST');
+    const other = await newEndpoint(owner);
+    assert.equal(denial(await read(owner, listed.id, other.id)), '404 NOT_FOUND');
+    await owner.call('DELETE', `/${id}`);
+    assert.equal(denial(await read(owner)), '404 NOT_FOUND', 'gone with its endpoint');
+  });
+
   describe('are replayed', () => {
     for (const status of STATUSES) {
       const isAllowed = status === 'failed' || status === 'exhausted';
