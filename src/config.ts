@@ -5,6 +5,7 @@ import type { ConsoleTiles } from './console/consoleTiles.ts';
 import { fail, ok, type Result } from './lib/result.ts';
 import { parsePostgresUrl, parseReplicaUrl } from './postgres/postgresUrl.ts';
 import { parseRedisUrl } from './redis/redisUrl.ts';
+import { SAMPLERS, type SamplingRule, samplingRule } from './traces/sampling.ts';
 
 // The error of each completes a line that begins with the name of the variable: "PORT must be …". It shows the value
 // only where that can be no secret.
@@ -96,6 +97,42 @@ const tiles = makeExactValidator<ConsoleTiles>((value) => {
   return { file: value };
 });
 
+/** A collector of traces. Its URL may carry a password, so it is not repeated. */
+const collectorUrl = makeExactValidator((value) => {
+  const url = URL.parse(value);
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (isHttp && url.search === '' && url.hash === '') return value;
+  throw new EnvError('must be the URL of an OTLP receiver over HTTP, such as http://collector:4318');
+});
+
+/** `name=value` in a comma list; values are percent-encoded. They are secrets as a rule. */
+const httpHeaders = makeExactValidator<Readonly<Record<string, string>>>((value) => {
+  const headers = entriesOf(value).map(readHeader);
+  if (headers.every((header) => header !== null)) return Object.fromEntries(headers);
+  throw new EnvError('must be a comma list of name=value, with values percent-encoded');
+});
+
+function readHeader(entry: string): [name: string, value: string] | null {
+  const [, name = '', encoded = ''] =
+    /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([\x21-\x7e]*)$/.exec(entry) ?? [];
+  const value = decodedOrNull(encoded);
+  return name === '' || value === null || !/^[\x20-\x7e]*$/.test(value) ? null : [name, value];
+}
+
+function decodedOrNull(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+const share = makeExactValidator((value) => {
+  const number = Number(value);
+  if (/^(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)$/.test(value) && number <= 1) return number;
+  throw invalid('must be a number from 0 to 1', value);
+});
+
 type Role = 'api' | 'ingest' | 'delivery';
 type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -130,8 +167,19 @@ export interface Config {
   /** Null: the coasts and borders that come with the service. */
   readonly consoleTiles: ConsoleTiles | null;
   readonly logLevel: LogLevel;
+  /** Null: nothing is traced. */
+  readonly traces: TraceConfig | null;
   /** The commit that an image was built from. Null: git is asked for the commit of the folder. */
   readonly buildCommit: string | null;
+}
+
+/** Where traces go, and which calls are recorded. */
+export interface TraceConfig {
+  /** The URL of a collector that takes OTLP over HTTP. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly serviceName: string;
+  readonly rule: SamplingRule;
 }
 
 /** What the administrative commands use of it. */
@@ -179,6 +227,11 @@ export const VARIABLES = {
   EVENT_RETENTION_DAYS: wholeNumber(2, 3_650)({ default: 730 }),
   CONSOLE_TILES: tiles({ default: undefined }),
   BUILD_COMMIT: text({ default: undefined }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl({ default: undefined }),
+  OTEL_EXPORTER_OTLP_HEADERS: httpHeaders({ default: {} }),
+  OTEL_SERVICE_NAME: text({ default: 'fleet' }),
+  OTEL_TRACES_SAMPLER: oneOf(SAMPLERS)({ default: 'parentbased_traceidratio' }),
+  OTEL_TRACES_SAMPLER_ARG: share({ default: 0.01 }),
 };
 
 /** What only a service with an embedded Postgres generates for itself. */
@@ -269,8 +322,20 @@ function configOf(values: CleanedEnv<typeof VARIABLES>): Config {
     webhookMinuteMs: values.WEBHOOK_MINUTE_MS,
     eventRetentionDays: values.EVENT_RETENTION_DAYS,
     consoleTiles: values.CONSOLE_TILES ?? null,
+    traces: tracesOf(values),
     buildCommit: values.BUILD_COMMIT ?? null,
   });
+}
+
+function tracesOf(values: CleanedEnv<typeof VARIABLES>): TraceConfig | null {
+  const endpoint = values.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined) return null;
+  return {
+    endpoint,
+    headers: values.OTEL_EXPORTER_OTLP_HEADERS,
+    serviceName: values.OTEL_SERVICE_NAME,
+    rule: samplingRule(values.OTEL_TRACES_SAMPLER, values.OTEL_TRACES_SAMPLER_ARG),
+  };
 }
 
 /** The first characters of a file; null where it cannot be read. */

@@ -12,6 +12,7 @@ const SRC = join(ROOT, 'src');
  */
 const ORDER = [
   'lib',
+  'traces',
   'geo',
   'postgres',
   'redis',
@@ -43,7 +44,10 @@ const PAGE_PACKAGES = ['preact', 'preact/hooks', 'htm', '@preact/signals', 'mapl
 /** What a file may do is told by the end of its name. */
 type Role = 'pure' | 'sql' | 'memory' | 'routes' | 'acts';
 const PURE_BUILTINS = ['node:crypto', 'node:net', 'node:util', 'node:zlib', 'node:buffer'];
-const IO_PACKAGES = ['express', 'helmet', 'pg', 'pg-copy-streams', 'ioredis', 'pino', 'prom-client'];
+const IO_PACKAGES = [
+  ...['express', 'helmet', 'pg', 'pg-copy-streams', 'ioredis', 'pino', 'prom-client'],
+  ...['@opentelemetry/exporter-trace-otlp-http', '@opentelemetry/sdk-trace'],
+];
 /** The one clock. */
 const CLOCK = 'lib/clock.ts';
 

@@ -41,6 +41,7 @@ describe('an empty environment', () => {
       webhookMinuteMs: 60_000,
       eventRetentionDays: 730,
       consoleTiles: null,
+      traces: null,
       logLevel: 'info',
       buildCommit: null,
     });
@@ -86,6 +87,11 @@ describe('a full environment', () => {
     CONSOLE_TILES: 'https://tiles.example.com/style.json?key=hidden-word',
     LOG_LEVEL: 'debug',
     BUILD_COMMIT: 'f3cc4d5',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'https://u:hidden-word@collector:4318/otlp',
+    OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=hidden-word, authorization=Basic%20aGk6eW91PQ==',
+    OTEL_SERVICE_NAME: 'fleet-berlin',
+    OTEL_TRACES_SAMPLER: 'traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '.25',
   };
 
   test('is read as it stands', () => {
@@ -105,6 +111,12 @@ describe('a full environment', () => {
     assert.deepEqual(read.consoleTiles, { styleUrl: env['CONSOLE_TILES'] });
     assert.equal(read.logLevel, 'debug');
     assert.equal(read.buildCommit, 'f3cc4d5');
+    assert.deepEqual(read.traces, {
+      endpoint: 'https://u:hidden-word@collector:4318/otlp',
+      headers: { 'x-api-key': 'hidden-word', authorization: 'Basic aGk6eW91PQ==' },
+      serviceName: 'fleet-berlin',
+      rule: { ratio: 0.25, isParentBased: false },
+    });
     const inside = parseIpAddress('10.1.2.3');
     const outside = parseIpAddress('11.1.2.3');
     assert.ok(inside !== null && outside !== null);
@@ -203,6 +215,28 @@ describe('a wrong variable stops the start with a line that names it', () => {
       env: { LOG_LEVEL: 'verbose' },
       line: /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent \(it is "verbose"\)$/,
     },
+    {
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'hidden-word:4317' },
+      line: /^OTEL_EXPORTER_OTLP_ENDPOINT must be the URL of an OTLP receiver over HTTP/,
+    },
+    {
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector?key=hidden-word' },
+      line: /^OTEL_EXPORTER_OTLP_ENDPOINT must be/,
+    },
+    ...['hidden-word', 'x key=hidden-word', 'x=hidden-word%', 'x=hidden-word%0A', 'x=hidden-word,'].map(
+      (OTEL_EXPORTER_OTLP_HEADERS) => ({
+        env: { OTEL_EXPORTER_OTLP_HEADERS },
+        line: /^OTEL_EXPORTER_OTLP_HEADERS must be a comma list of name=value, with values percent-encoded$/,
+      }),
+    ),
+    {
+      env: { OTEL_TRACES_SAMPLER: 'jaeger_remote' },
+      line: /^OTEL_TRACES_SAMPLER must be one of always_on, .*parentbased_traceidratio \(it is "jaeger_remote"\)$/,
+    },
+    ...['1.1', '-0.1', '1e-3', 'all'].map((OTEL_TRACES_SAMPLER_ARG) => ({
+      env: { OTEL_TRACES_SAMPLER_ARG },
+      line: /^OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1 \(it is "/,
+    })),
   ];
   for (const { env, line } of cases) {
     test(JSON.stringify(env), () => {
