@@ -4,6 +4,7 @@ import { SHED_CLASSES, type ShedClass } from './http/shedding.ts';
 import type { FixOutcome, RefusedStays } from './ingest/fix.ts';
 import { DAY_MS } from './lib/time.ts';
 import { type ServerSources, serverGauges } from './serverGauges.ts';
+import type { SpanOutcome } from './traces/spanQueue.ts';
 
 /** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
 export interface Metrics {
@@ -34,6 +35,9 @@ export interface Metrics {
   /** A statement that a replica may answer was answered by this server. */
   countReplicaRead(server: ReplicaReader): void;
   countRedis(event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed'): void;
+  countSpans(outcome: SpanOutcome, spans: number): void;
+  /** A caller's trace was not continued, because the caller has too many. */
+  countIgnoredTrace(): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
 
@@ -118,10 +122,21 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     'Calls refused because the event loop was late, by class.',
     'class',
   );
+  const exported = counter('fleet_trace_spans_exported_total', 'Spans that the collector has taken.');
+  const dropped = counter(
+    'fleet_trace_spans_dropped_total',
+    'Spans that were lost: too many waited for the collector, or it did not take them.',
+    'reason',
+  );
+  const ignored = counter(
+    'fleet_trace_parents_ignored_total',
+    'Calls whose traceparent was ignored, because their caller continues too many traces.',
+  );
   // A rate does not count the first of a series, and a comparison passes over one that is not there.
   for (const outcome of ['accepted', 'rejected', 'unknown_device']) fixes.inc({ outcome }, 0);
   for (const event of ['back', 'lost']) redis.inc({ event }, 0);
   attempts.inc({ outcome: 'fenced' }, 0);
+  for (const reason of ['queue_full', 'export_failed']) dropped.inc({ reason }, 0);
   for (const shedAs of SHED_CLASSES) shed.inc({ class: shedAs }, 0);
   const attemptDurations = new Histogram({
     name: 'fleet_webhook_attempt_duration_seconds',
@@ -241,6 +256,11 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     countDamaged: () => damaged.inc(),
     observeSteps: (waiting) => steps.set(waiting),
     countShed: (shedAs) => shed.labels(shedAs).inc(),
+    countSpans: (outcome, spans) => {
+      if (outcome === 'exported') exported.inc(spans);
+      else dropped.labels(outcome).inc(spans);
+    },
+    countIgnoredTrace: () => ignored.inc(),
     countReplicaRead: (server) => replicaReads.labels(server).inc(),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),

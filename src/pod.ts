@@ -24,6 +24,7 @@ import { ServerKnowledge } from './postgres/serverEntry.ts';
 import type { Sql } from './postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from './postgres/sqlErrors.ts';
 import { loadSecrets } from './secrets.ts';
+import type { Traces } from './traces/traces.ts';
 import { findCommit, VERSION } from './version.ts';
 
 /** How long all long computations together may run in one turn of the event loop. */
@@ -59,6 +60,8 @@ export interface Pod {
   readonly metrics: Metrics;
   readonly shedder: Shedder;
   readonly coordination: Coordination;
+  /** Null: nothing is traced. */
+  readonly traces: Traces | null;
   /** Takes packed points that cannot be read. */
   readonly onDamaged: (damage: Damage) => void;
 }
@@ -127,6 +130,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     count: metrics.countRedis,
   });
   teardown.add(() => coordination.close());
+  const traces = await tracesOf({ config, log, teardown, podId, coordination, metrics });
   return {
     ...options,
     ...database,
@@ -146,11 +150,39 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     metrics,
     shedder,
     coordination,
+    traces,
     onDamaged: (damage) => {
       log.error(damage, 'packed points are damaged: restore them from a backup, or delete their row');
       metrics.countDamaged();
     },
   };
+}
+
+/** The SDK is loaded by those who send traces only. What has ended is sent before the connections are closed. */
+async function tracesOf({
+  config,
+  log,
+  teardown,
+  podId,
+  coordination: { notifier },
+  metrics,
+}: Pick<Pod, 'config' | 'log' | 'teardown' | 'coordination' | 'metrics'> & {
+  readonly podId: string;
+}): Promise<Traces | null> {
+  if (config.traces === null) return null;
+  const { openTraces } = await import('./traces/openTraces.ts');
+  const { traces, close } = openTraces({
+    config: config.traces,
+    version: VERSION,
+    podId,
+    log,
+    tell: (text) => notifier.tellTrace(text),
+    count: metrics.countSpans,
+    onIgnored: metrics.countIgnoredTrace,
+  });
+  teardown.add(() => close());
+  notifier.onTrace((text) => traces.hear(text));
+  return traces;
 }
 
 function openReplicaHosts({ replicaUrl, roles }: Config, log: Logger): PostgresHosts | null {

@@ -146,6 +146,7 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
     onOutboxFilled: deliveries.wakeOutbox,
     notifier: pod.coordination.notifier,
     onOutcomes: pod.metrics.countFixes,
+    traces: pod.traces,
   });
 }
 
@@ -213,6 +214,7 @@ function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
       longestHistoryDays: pod.longestHistoryDays,
       clock,
       probes: probesOf(pod),
+      traces: pod.traces,
       metrics,
       onDamaged: pod.onDamaged,
       log,
@@ -248,6 +250,7 @@ function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers):
     log,
     onDamaged: pod.onDamaged,
     observe: metrics.observeRequest,
+    traces: pod.traces,
     shedder: pod.shedder,
   };
   return createHttpServer(apiListener(ports));

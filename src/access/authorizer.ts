@@ -6,11 +6,13 @@ import { isUnavailable } from '../postgres/sqlErrors.ts';
 import type {
   LimitName,
   LimitRequest,
+  LimitVerdict,
   RateLimiter,
   StaleWorld,
   WorldVersions,
 } from '../redis/rateLimiter.ts';
 import { UNVERIFIED } from '../redis/rateLimiter.ts';
+import { endingWith, IN_POSTGRES, IN_REDIS, type Span } from '../traces/span.ts';
 import { bearerToken, fingerprint, type KeyState, type ShownKey } from './credentials.ts';
 import type { ClientAddress } from './ipAddress.ts';
 import { selectKeyState } from './keys.sql.ts';
@@ -62,12 +64,18 @@ export class Authorizer {
     this.#ports = ports;
   }
 
-  authorize(shown: ShownKey, client: ClientAddress, nowMs: number): AccessDecision | Promise<AccessDecision> {
+  /** `span`: that of the admission of the call, if it is traced. */
+  authorize(
+    shown: ShownKey,
+    client: ClientAddress,
+    nowMs: number,
+    span: Span | null = null,
+  ): AccessDecision | Promise<AccessDecision> {
     if (shown.kind !== 'key') {
       const denial = shown.kind === 'none' ? KEY_REQUIRED : KEY_INVALID;
       return thenAtOnce(this.#countAddress(client, nowMs), (limited) => limited ?? denial);
     }
-    const call: PendingCall = { client, nowMs, fingerprint: shown.fingerprint };
+    const call: PendingCall = { client, nowMs, fingerprint: shown.fingerprint, span };
     const key = this.#ports.keyring.get(call.fingerprint);
     if (key === undefined) return this.#authorizeUnknown(call);
     return this.#decide(call, key, client.network, null);
@@ -138,7 +146,7 @@ export class Authorizer {
     const denial = denialOf(key, call.client, call.nowMs);
     const keyId = isFresh && denial === null ? key.id : null;
     const request = this.#request(key.worldIds, ip, keyId, refundIp, false);
-    return thenAtOnce(this.#ports.rateLimiter.check(request, call.nowMs), (verdict) => {
+    return thenAtOnce(this.#check(request, call), (verdict) => {
       if (verdict.kind === 'limited') return verdict;
       if (verdict.kind === 'pass' && isFresh) return this.#outcome(call, key, denial);
       return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
@@ -157,13 +165,15 @@ export class Authorizer {
 
   /** Brings memory up to date with Postgres and decides again; the address has been counted. */
   async #verify(call: PendingCall, worlds: readonly StaleWorld[]): Promise<AccessDecision> {
+    call.span?.step('catch up', IN_POSTGRES);
     await this.#bringUp(worlds);
+    call.span?.step('decide again');
     const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
     if (key === undefined) return KEY_INVALID;
     const denial = denialOf(key, call.client, call.nowMs);
     const keyId = denial === null ? key.id : null;
     const request = this.#request(key.worldIds, null, keyId, call.client.network, true);
-    const verdict = await this.#ports.rateLimiter.check(request, call.nowMs);
+    const verdict = await this.#check(request, call);
     return verdict.kind === 'limited' ? verdict : this.#outcome(call, key, denial);
   }
 
@@ -203,6 +213,12 @@ export class Authorizer {
     return { ip, keyId, refundIp, worldIds, versions, verified };
   }
 
+  #check(request: LimitRequest, { nowMs, span }: PendingCall): LimitVerdict | Promise<LimitVerdict> {
+    const verdict = this.#ports.rateLimiter.check(request, nowMs);
+    if (span === null || !(verdict instanceof Promise)) return verdict;
+    return endingWith(verdict, span.child('limits and versions', IN_REDIS));
+  }
+
   /** Counts a call whose caller is not known yet, so no version is asked for. Null when it is within the limit. */
   #countAddress({ network }: ClientAddress, nowMs: number): Limited | null | Promise<Limited | null> {
     const request = this.#request([], network, null, null, true);
@@ -240,6 +256,7 @@ interface PendingCall {
   readonly client: ClientAddress;
   readonly nowMs: number;
   readonly fingerprint: string;
+  readonly span: Span | null;
 }
 
 /** Who has yet to say who they are. Owns nothing, sees nothing. */

@@ -6,6 +6,7 @@ import { readKey, type ShownKey } from '../access/credentials.ts';
 import { type CidrSet, type ClientAddress, clientAddress } from '../access/ipAddress.ts';
 import { ANYBODY, isDeniedToViewer, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import { formatIso } from '../lib/time.ts';
+import type { Span } from '../traces/span.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import type { ApiVersion, Route } from './route.ts';
 
@@ -24,6 +25,7 @@ export function authorizeRequest(
   request: IncomingMessage,
   version: ApiVersion,
   nowMs: number,
+  span: Span | null,
 ): AccessDecision | Promise<AccessDecision> {
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
   const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
@@ -36,7 +38,7 @@ export function authorizeRequest(
       return authorizer.authorizeSession(authorization, client, nowMs);
     }
   }
-  return authorizer.authorize(shown, client, nowMs);
+  return authorizer.authorize(shown, client, nowMs, span);
 }
 
 function takesSessions(version: ApiVersion): boolean {
@@ -66,6 +68,12 @@ export function likelyCaller(
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
   const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
   return authorizer.knownAccount(shown) ?? client.network;
+}
+
+/** By whom a call that continues a trace is counted: the account of its key, and all whose key is not in memory as one. */
+export function tracedCaller(ports: AuthorizePorts, request: IncomingMessage): number {
+  const caller = likelyCaller(ports, request);
+  return typeof caller === 'number' ? caller : 0;
 }
 
 /** Counts a call that needs no credentials by its address. The answer that refuses it; null: it may go on. */

@@ -3,15 +3,18 @@ import type { Express } from 'express';
 import { NOBODY, thenAtOnce } from '../access/authorizer.ts';
 import type { KeyState } from '../access/credentials.ts';
 import { type Clock, DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
+import type { Span } from '../traces/span.ts';
+import type { CallerOf, Traces } from '../traces/traces.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
+import type { AuthorizePorts } from './authorize.ts';
 import {
-  type AuthorizePorts,
   authorizeRequest,
   clientOf,
   deniedAnswer,
   likelyCaller,
   refuseScope,
   rejectApiVersion,
+  tracedCaller,
 } from './authorize.ts';
 import { AnswerWriter, type Exchange, type Observe, whenGone } from './exchange.ts';
 import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
@@ -35,6 +38,7 @@ export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
   readonly clock: Clock;
   readonly probes: Probes;
   readonly observe: Observe;
+  readonly traces: CallTraces | null;
   readonly shedder: Pick<Shedder, 'isActive' | 'refuse'>;
   /** Adds the pages for people: no key is asked for on them. */
   readonly addPages: (app: Express) => void;
@@ -43,10 +47,15 @@ export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
 /** The limit for an answer while Postgres neither answers nor fails. */
 const ANSWER_DEADLINE_MS = 15_000;
 
+/** Null in its place: no call is traced. */
+export type CallTraces = Pick<Traces, 'ofCall'>;
+
 /** What a listener answers itself, in front of Express. */
 interface Dispatched<Found> {
   readonly probes: Pick<Probes, 'loaded'>;
   readonly observe: Observe;
+  readonly traces: CallTraces | null;
+  readonly callerOf: CallerOf;
   /** Null: Express answers. */
   find(request: IncomingMessage): Found | null;
   exchange(request: IncomingMessage, response: ServerResponse, found: Found): Exchange;
@@ -67,6 +76,7 @@ export function dispatcher<Found>(calls: Dispatched<Found>, pages: Express): Req
       return;
     }
     const exchange = calls.exchange(request, response, found);
+    if (calls.traces !== null) exchange.span = spanOf(calls.traces, exchange, calls.callerOf);
     let answer: Answer | Promise<Answer>;
     try {
       isLoaded ||= calls.probes.loaded();
@@ -84,12 +94,20 @@ export function dispatcher<Found>(calls: Dispatched<Found>, pages: Express): Req
   };
 }
 
+/** The span of an exchange ends with its answer, or when the caller has hung up. */
+function spanOf(traces: CallTraces, exchange: Exchange, callerOf: CallerOf): Span | null {
+  const span = traces.ofCall(exchange, callerOf);
+  if (span !== null) whenGone(exchange.response, () => span.end());
+  return span;
+}
+
 /**
  * The public listener. Every call of the API passes one path: overload, caller, version header, path, method, permission,
  * query, body, route. All the rest is answered by Express: probes, and pages for people.
  */
 export function apiListener(ports: ApiPorts): RequestListener {
-  const { probes, observe } = ports;
+  const { probes, observe, traces } = ports;
+  const callerOf = tracedCaller.bind(null, ports);
   const table = new RouteTable(ports.routes);
   const fail = (error: unknown, request: IncomingMessage) => unexpectedErrorAnswer(error, request, ports);
   const find = ({ url }: IncomingMessage) => {
@@ -98,7 +116,7 @@ export function apiListener(ports: ApiPorts): RequestListener {
   };
   const answer = (found: FoundPath, exchange: Exchange) => answerCall(ports, found, exchange);
   return dispatcher<FoundPath>(
-    { probes, observe, find, exchange: newExchange, answer, fail },
+    { probes, observe, traces, callerOf, find, exchange: newExchange, answer, fail },
     expressApp(observe, (app) => addPages(app, ports), fail),
   );
 }
@@ -126,6 +144,7 @@ function newExchange(
     version,
     pattern: path?.byMethod.has(request.method as string) === true ? path.pattern : 'other',
     startedAtMs: performance.now(),
+    span: null,
     unknown: null,
   };
 }
@@ -140,7 +159,8 @@ function answerCall(ports: ApiPorts, found: FoundPath, exchange: Exchange): Answ
     }
   }
   const nowMs = ports.clock();
-  return thenAtOnce(authorizeRequest(ports, exchange.request, found.version, nowMs), (decision) =>
+  const admission = exchange.span?.step('admission') ?? null;
+  return thenAtOnce(authorizeRequest(ports, exchange.request, found.version, nowMs, admission), (decision) =>
     decision.kind === 'granted'
       ? answerCaller(ports, found, exchange, decision.caller, nowMs)
       : deniedAnswer(decision, found.version),
@@ -154,8 +174,9 @@ function answerCaller(
   caller: KeyState,
   nowMs: number,
 ): Answer | Promise<Answer> {
-  const { request, response } = exchange;
+  const { request, response, span } = exchange;
   const { version, path } = found;
+  span?.set({ 'fleet.account.id': caller.accountId });
   const versionError = rejectApiVersion(request, version);
   if (versionError !== null) return versionError;
   if (path === null) return errorAnswer('NOT_FOUND');
@@ -178,10 +199,11 @@ function answerCaller(
     whenLeft: (listener) => whenGone(response, listener),
   };
   if (version === 'v1') call.client = clientOf(ports, request);
-  if (route.maxBodyBytes === undefined) return answerRoute(route, call);
+  if (route.maxBodyBytes === undefined) return answerRoute(route, call, span);
+  span?.step('read body');
   return withBody(ports, request, ownerOf(call), route, (body) => {
     call.body = body;
-    return answerRoute(route, call);
+    return answerRoute(route, call, span);
   });
 }
 
@@ -210,7 +232,8 @@ function ownerOf({ caller, client }: Call): BodyOwner {
 }
 
 /** The route's answer; a promise of one settles within the route's deadline. */
-function answerRoute(route: Route, call: Call): Answer | Promise<Answer> {
+function answerRoute(route: Route, call: Call, span: Span | null): Answer | Promise<Answer> {
+  span?.step(route.isFromMemory === true ? 'search' : 'handle');
   const answer = route.handle(call);
   if (!(answer instanceof Promise) || route.endsItself === true) return answer;
   const Exceeded = route.isFromMemory === true ? OutOfTime : DeadlineExceeded;

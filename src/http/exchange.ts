@@ -3,6 +3,7 @@ import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
 import { invariant } from '../lib/errors.ts';
+import type { Span } from '../traces/span.ts';
 import { type Answer, CutAnswer, errorAnswer, type StreamedBody } from './answer.ts';
 import { onDrained, sendLive } from './liveBody.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
@@ -19,6 +20,8 @@ export interface Exchange {
   /** Under which the answer is observed. */
   readonly pattern: string;
   readonly startedAtMs: number;
+  /** Null: the exchange is not traced. */
+  span: Span | null;
   /** The value of X-Unknown-Parameters, which every answer has from the moment that they are known. */
   unknown: string | null;
 }
@@ -110,6 +113,7 @@ export class AnswerWriter {
 
   put(exchange: Exchange, answer: Answer): void {
     const { handover } = answer;
+    exchange.span?.step('answer');
     if (handover !== undefined) {
       whenGone(exchange.response, handover.done);
       handover.inTurn(() => this.#write(exchange, answer));
@@ -188,9 +192,16 @@ export class AnswerWriter {
     else this.#standing[version].writeFast(response, status, own);
   }
 
-  #observe({ request, pattern, startedAtMs }: Exchange, { status }: Answer): void {
+  #observe({ request, pattern, startedAtMs, span }: Exchange, { status }: Answer): void {
     this.#ports.observe(pattern, request.method ?? '', status, (performance.now() - startedAtMs) / 1000);
+    if (span !== null) endCall(span, status);
   }
+}
+
+function endCall(span: Span, status: number): void {
+  span.set({ 'http.response.status_code': status });
+  if (status >= 500) span.fail(String(status));
+  span.end();
 }
 
 /**

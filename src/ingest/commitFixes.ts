@@ -10,6 +10,8 @@ import { HOUR_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
+import { IN_POSTGRES, type Span } from '../traces/span.ts';
+import type { Traces } from '../traces/traces.ts';
 import { type BatchEvaluation, type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
 import { evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
 import type { BatchPoint, FixOutcome, RateExceeded, RefusedStays } from './fix.ts';
@@ -62,6 +64,8 @@ export interface CommitPorts {
   readonly follower: LogFollower;
   readonly turns: WorkTurns<string | number>;
   readonly onDamaged: OnDamaged;
+  /** Learns the traces of events; null: nothing is traced. */
+  readonly traces: Pick<Traces, 'noteEvent'> | null;
 }
 
 /**
@@ -80,11 +84,13 @@ export async function commitFixes(
   nowMs: number,
   known: KnownInside | null = null,
   budget = new StayBudget(),
+  span: Span | null = null,
 ): Promise<CommittedFixes> {
   const { sql, memory, follower } = ports;
   // Read first. Memory may be loaded from another server during the transaction, with other device ids.
   const { server } = follower.applied;
   return sql.begin(async (tx) => {
+    span?.step('lock devices', IN_POSTGRES);
     const deviceIds = [...new Set(points.map((point) => point.deviceId))];
     const lock = deviceIds.length > INSERTED_MAX ? copyLockedStates : undefined;
     const { locked, lockedElsewhere } = await lockDeviceStates(tx, deviceIds, lock);
@@ -98,10 +104,12 @@ export async function commitFixes(
       : points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));
     const beyond = await beyondRate(tx, ready, locked, nowMs, ports.onDamaged);
     const within = beyond.size === 0 ? ready : ready.filter((point) => !beyond.has(point));
+    span?.step('evaluate');
     const evaluated = await evaluateFixes(ports, within, locked, nowMs, known, budget);
     const { evaluation, geofences, oversized } = evaluated;
     const { inOrder, late, repeats, moved, amended } = evaluation;
 
+    span?.step('store points', IN_POSTGRES);
     const store = inOrder.length > INSERTED_MAX ? copyNewPositions : insertNewPositions;
     await store(
       tx,
@@ -119,10 +127,12 @@ export async function commitFixes(
     }
     await updateRepeated(tx, amended);
     await updateRefused(tx, geofences.refused);
+    span?.step('store events', IN_POSTGRES);
     const hasEvents = evaluation.events.length > 0 || geofences.events.length > 0;
     const events = hasEvents
       ? await storeEvents(tx, ports, evaluation.events, geofences.events, locked, nowMs)
       : NO_EVENTS;
+    span?.set({ 'fleet.points': within.length, 'fleet.events': events.eventCount });
     const updates = positionUpdatesOf(evaluation, geofences.stays, locked, nowMs);
     const xid =
       updates.length === 0
@@ -140,6 +150,7 @@ export async function commitFixes(
     for (const { point } of inOrder) point.outcome = 'accepted';
     for (const point of repeats) point.outcome = 'duplicate';
     for (const [n, point] of late.entries()) point.outcome = isNew[n] === true ? 'late' : 'duplicate';
+    span?.step('commit', IN_POSTGRES);
     return {
       lockedElsewhere,
       awaitingMemory,

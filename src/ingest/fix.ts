@@ -1,5 +1,6 @@
 import type { StayLimit } from '../devices/stays/stayCounts.ts';
 import type { DeviceEvent } from '../events/fleetEvent.ts';
+import type { Span } from '../traces/span.ts';
 
 /** One GPS fix as a device reported it, after parsing: every value is possible, the coordinates are never (0, 0). */
 export interface Fix {
@@ -27,6 +28,8 @@ export interface Fix {
 export interface BatchPoint {
   readonly deviceId: number;
   readonly fix: Fix;
+  /** That its events belong to; null: it is not traced. */
+  readonly span?: Span | null;
 }
 
 /** A point that is newer than everything evaluated for its device before it. */

@@ -6,6 +6,7 @@ import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import type { Notifier } from '../redis/wakeUps.ts';
+import { errorType, IN_POSTGRES, type Span, together } from '../traces/span.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
 import type { Fix, FixOutcome, RefusedStays } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
@@ -93,7 +94,8 @@ export class Ingest {
     return this.#waiting.count;
   }
 
-  store(fixes: readonly Fix[]): Promise<FixOutcome[]> {
+  /** `span` gets a part for each transaction. */
+  store(fixes: readonly Fix[], span: Span | null = null): Promise<FixOutcome[]> {
     if (fixes.length === 0) return Promise.resolve([]);
     const { fleet } = this.#ports.memory;
     return new Promise((resolve, reject) => {
@@ -103,6 +105,7 @@ export class Ingest {
         arrivedAtMs: performance.now(),
         resolve,
         reject,
+        span,
         openParts: 0,
         isRejected: false,
         isShared: false,
@@ -133,9 +136,13 @@ export class Ingest {
 
   /** Never rejects: every error goes to the requests that it concerns. */
   async #run(parts: readonly Part[], found: FoundPart | null): Promise<void> {
+    const span = this.#ports.traces === null ? null : transactionSpan(parts);
     try {
-      await this.#commit(parts, found);
+      await this.#commit(parts, found, span);
+      span?.end();
     } catch (error) {
+      span?.fail(errorType(error));
+      span?.end();
       const requests = new Set(parts.map((part) => part.request));
       if (requests.size === 1 || isUnavailable(error)) {
         for (const part of parts) {
@@ -157,7 +164,7 @@ export class Ingest {
   }
 
   /** `found`: the only part, and which of its points. */
-  async #commit(parts: readonly Part[], found: FoundPart | null): Promise<void> {
+  async #commit(parts: readonly Part[], found: FoundPart | null, span: Span | null): Promise<void> {
     // Ten thousand parts were just sorted and taken: what waits on the sockets comes first.
     if (parts.length >= LARGE_PARTS) await nextTurn();
     const deviceIds = await this.#deviceIdsOf(parts);
@@ -171,7 +178,7 @@ export class Ingest {
           request.outcomes[index] = 'unknown_device';
           continue;
         }
-        points.push({ deviceId, fix, outcome: null, request, index });
+        points.push({ deviceId, fix, outcome: null, request, index, span: request.span });
         const mondayMs = weekStartMs(fix.recordedAtMs);
         if (!this.#knownWeeks.has(mondayMs)) missingWeeks.add(mondayMs);
       }
@@ -181,7 +188,8 @@ export class Ingest {
       for (const mondayMs of missingWeeks) this.#knownWeeks.add(mondayMs);
     }
     if (parts.length >= LARGE_PARTS) await nextTurn();
-    const committed = points.length === 0 ? null : await this.#commitPoints(points, found?.known ?? null);
+    const committed =
+      points.length === 0 ? null : await this.#commitPoints(points, found?.known ?? null, span);
     this.#count(parts, committed);
     for (const part of parts) this.#advance(part, committed, found !== null);
   }
@@ -198,12 +206,17 @@ export class Ingest {
   }
 
   /** Returns when memory has what was committed. Until then the budget counts the stays that begin. */
-  async #commitPoints(points: readonly IngestPoint[], known: KnownInside | null): Promise<CommittedFixes> {
+  async #commitPoints(
+    points: readonly IngestPoint[],
+    known: KnownInside | null,
+    span: Span | null,
+  ): Promise<CommittedFixes> {
     const { memory, clock } = this.#ports;
     const { stays } = memory.fleet;
     const budget = stays.openBudget();
     try {
-      const committed = await commitFixes(this.#ports, points, clock(), known, budget);
+      const committed = await commitFixes(this.#ports, points, clock(), known, budget, span);
+      span?.step('publish');
       for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
       await this.#publish(committed);
       return committed;
@@ -267,6 +280,13 @@ export class Ingest {
     await inTurns(turns, 'positions', putDevices(fleet, await selectDevicesByImei(sql, [...unknown])));
     return parts.map(({ imei }) => fleet.idOf(imei));
   }
+}
+
+/** That of a transaction, which is a part of each traced request whose points it stores. */
+function transactionSpan(parts: readonly Part[]): Span | null {
+  const spans = new Set<Span>();
+  for (const { request } of parts) if (request.span !== null) spans.add(request.span);
+  return together([...spans])?.child('transaction', IN_POSTGRES) ?? null;
 }
 
 /** The pause between two looks at devices that another transaction has locked. It doubles while none becomes free. */

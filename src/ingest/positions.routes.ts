@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type CidrSet, clientAddress } from '../access/ipAddress.ts';
 import type { SenderAuthorizer } from '../access/senderAuthorizer.ts';
 import { type Answer, errorAnswer, methodAnswer } from '../http/answer.ts';
-import { dispatcher } from '../http/dispatcher.ts';
+import { type CallTraces, dispatcher } from '../http/dispatcher.ts';
 import type { Exchange, Observe } from '../http/exchange.ts';
 import { expressApp, onlyMethods, type Probes, probeRoutes } from '../http/expressApp.ts';
 import { isSmallBody, readPieces, restRead } from '../http/requestBody.ts';
@@ -12,6 +12,7 @@ import { parseJsonText } from '../lib/parseText.ts';
 import type { Result } from '../lib/result.ts';
 import { type Clock, DAY_MS, withDeadline } from '../lib/time.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
+import type { Span } from '../traces/span.ts';
 import type { FixOutcome } from './fix.ts';
 import { type Batch, BatchReader, hasMoreValues, MAX_POINTS } from './formats/batchReader.ts';
 import { parseOsmand, parseOsmandJson, readOsmandParams, readTokenParameter } from './formats/parseOsmand.ts';
@@ -27,6 +28,7 @@ interface PositionPorts extends ErrorPorts {
   readonly longestHistoryDays: number;
   readonly clock: Clock;
   readonly probes: Probes;
+  readonly traces: CallTraces | null;
   readonly metrics: {
     readonly observeRequest: Observe;
     countRejected(points: number): void;
@@ -41,7 +43,7 @@ interface PositionPorts extends ErrorPorts {
 export function ingestListener(
   ports: Omit<PositionPorts, 'ingest'> & { readonly ingest: PositionPorts['ingest'] | null },
 ): RequestListener {
-  const { ingest, probes, metrics } = ports;
+  const { ingest, probes, metrics, traces } = ports;
   const fail = (error: unknown, request: IncomingMessage) =>
     overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY');
   const pages = expressApp(
@@ -63,11 +65,10 @@ export function ingestListener(
     isLoaded ||= probes.loaded();
     return isLoaded ? (ROUTES.get(pathOf(url as string)) ?? null) : null;
   };
-  const answer = (route: PositionRoute, { request }: Exchange) => answerSender(positionPorts, route, request);
-  return dispatcher(
-    { probes, observe: metrics.observeRequest, find, exchange: newExchange, answer, fail },
-    pages,
-  );
+  const answer = (route: PositionRoute, exchange: Exchange) => answerSender(positionPorts, route, exchange);
+  const observe = metrics.observeRequest;
+  const callerOf = (request: IncomingMessage) => networkOf(request, ports.trustedProxies);
+  return dispatcher({ probes, observe, traces, callerOf, find, exchange: newExchange, answer, fail }, pages);
 }
 
 /** Without the query, and without a slash at its end. */
@@ -79,7 +80,7 @@ function pathOf(target: string): string {
 
 function newExchange(request: IncomingMessage, response: ServerResponse, { path }: PositionRoute): Exchange {
   const startedAtMs = performance.now();
-  return { request, response, version: 'positions', pattern: path, startedAtMs, unknown: null };
+  return { request, response, version: 'positions', pattern: path, startedAtMs, span: null, unknown: null };
 }
 
 function overloadAnswer(error: unknown): Answer | null {
@@ -102,6 +103,7 @@ interface Sending {
   readonly request: IncomingMessage;
   /** That the calls of the sender are counted by. */
   readonly network: string;
+  readonly span: Span | null;
   /** Of a route that takes forms; otherwise it is not read yet. */
   readonly form: Buffer | null;
   /** Points are taken between these instants, with some tolerance for the newer end. */
@@ -121,10 +123,10 @@ const ROUTES: ReadonlyMap<string, PositionRoute> = new Map(
 async function answerSender(
   ports: PositionPorts,
   route: PositionRoute,
-  request: IncomingMessage,
+  { request, span }: Exchange,
 ): Promise<Answer> {
-  const forwardedFor = request.headers['x-forwarded-for'] as string | undefined;
-  const { network } = clientAddress(request.socket.remoteAddress, forwardedFor, ports.trustedProxies);
+  span?.step('parse');
+  const network = networkOf(request, ports.trustedProxies);
   const form = route.takesForms ? await ports.bodies.readForm(request, network) : null;
   const header = request.headers['x-ingest-token'] as string | undefined;
   const token =
@@ -135,7 +137,12 @@ async function answerSender(
   if (!route.methods.includes(method)) return methodAnswer(method, route.methods);
   const nowMs = ports.clock();
   const oldestMs = nowMs - ports.longestHistoryDays * DAY_MS;
-  return route.store(ports, { request, network, form, nowMs, oldestMs });
+  return route.store(ports, { request, network, span, form, nowMs, oldestMs });
+}
+
+function networkOf(request: IncomingMessage, trustedProxies: CidrSet): string {
+  const forwardedFor = request.headers['x-forwarded-for'] as string | undefined;
+  return clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies).network;
 }
 
 const REFUSALS = {
@@ -147,13 +154,13 @@ const REFUSALS = {
 };
 
 async function positions(ports: PositionPorts, sending: Sending): Promise<Answer> {
-  const { request, network, nowMs, oldestMs } = sending;
+  const { request, network, span, nowMs, oldestMs } = sending;
   const format = NDJSON_TYPE.test(request.headers['content-type'] ?? '') ? 'ndjson' : 'json';
   const reader = new BatchReader(format, nowMs, oldestMs);
   await ports.bodies.readBatch(request, network, reader);
   const batch = reader.finish();
   if (!batch.ok) return batch.error === 'TOO_MANY' ? TOO_MANY_POINTS : NOT_JSON;
-  return storedAnswer(ports, network, await storeBatch(ports, batch.value));
+  return storedAnswer(ports, network, await storeBatch(ports, batch.value, span));
 }
 
 const NDJSON_TYPE = /^application\/(x-)?(nd-?json|jsonl)/i;
@@ -166,16 +173,16 @@ const TOO_MANY_POINTS = errorAnswer(
 /** A rejected position is answered with 200 too: Traccar would send it again and again. */
 async function traccar(
   ports: PositionPorts,
-  { request, network, nowMs, oldestMs }: Sending,
+  { request, network, span, nowMs, oldestMs }: Sending,
 ): Promise<Answer> {
   const body = parsePositionJson(await ports.bodies.readPosition(request, network));
   if ('status' in body) return body;
-  const summary = await storePoint(ports, parseTraccar(body.value, nowMs, oldestMs));
+  const summary = await storePoint(ports, parseTraccar(body.value, nowMs, oldestMs), span);
   return storedAnswer(ports, network, summary);
 }
 
 async function osmand(ports: PositionPorts, sending: Sending): Promise<Answer> {
-  const { request, network, nowMs, oldestMs } = sending;
+  const { request, network, span, nowMs, oldestMs } = sending;
   const form = sending.form as Buffer;
   let point: Result<ParsedPoint, Rejection>;
   if (isJson(request, form)) {
@@ -188,7 +195,7 @@ async function osmand(ports: PositionPorts, sending: Sending): Promise<Answer> {
     if (params === 'too_many') return errorAnswer('BAD_REQUEST', 'too many parameters are given');
     point = parseOsmand(params, nowMs, oldestMs);
   }
-  const summary = await storePoint(ports, point);
+  const summary = await storePoint(ports, point, span);
   const [rejected] = summary.rejected;
   return rejected === undefined
     ? storedAnswer(ports, network, summary)
@@ -226,19 +233,32 @@ const STORE_DEADLINE_MS = 15_000;
  * Stores what could be read; answers after the commit, never before. When Postgres does not answer, the answer asks
  * the sender to try again; what is stored later after all is a duplicate then.
  */
-async function storeBatch({ ingest, metrics }: PositionPorts, batch: Batch): Promise<Summary> {
-  const stored = ingest.store(batch.fixes.map(({ fix }) => fix));
+async function storeBatch(
+  { ingest, metrics }: PositionPorts,
+  batch: Batch,
+  span: Span | null,
+): Promise<Summary> {
+  span?.set({ 'fleet.points': batch.fixes.length });
+  const storing = span?.step('store') ?? null;
+  const stored = ingest.store(
+    batch.fixes.map(({ fix }) => fix),
+    storing,
+  );
   const outcomes = await withDeadline(stored, STORE_DEADLINE_MS, 'storing points');
   metrics.countRejected(batch.rejected.length);
   return summarize(batch, outcomes);
 }
 
-function storePoint(ports: PositionPorts, point: Result<ParsedPoint, Rejection>): Promise<Summary> {
+function storePoint(
+  ports: PositionPorts,
+  point: Result<ParsedPoint, Rejection>,
+  span: Span | null,
+): Promise<Summary> {
   if (!point.ok)
-    return storeBatch(ports, { fixes: [], rejected: [{ index: 0, ...point.error }], ignored: [] });
+    return storeBatch(ports, { fixes: [], rejected: [{ index: 0, ...point.error }], ignored: [] }, span);
   const { fix, ignored } = point.value;
   const named = ignored.map((field) => ({ index: 0, field }));
-  return storeBatch(ports, { fixes: [{ index: 0, fix }], rejected: [], ignored: named });
+  return storeBatch(ports, { fixes: [{ index: 0, fix }], rejected: [], ignored: named }, span);
 }
 
 /** What became of the points of a batch, as it is answered. */

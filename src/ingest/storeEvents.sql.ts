@@ -10,6 +10,8 @@ import {
 import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Tx } from '../postgres/sql.ts';
 import { type Arrival, endArrivedShares } from '../shares/shares.sql.ts';
+import type { Span } from '../traces/span.ts';
+import type { Traces } from '../traces/traces.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/delivery/claims.sql.ts';
 import type { OutboxEvent, OutboxRow } from '../webhooks/delivery/outbox.sql.ts';
 import { insertOutbox, selectReceivers } from '../webhooks/delivery/outbox.sql.ts';
@@ -32,6 +34,8 @@ export interface NewFleetEvent {
   readonly message: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly occurredAtMs: number;
+  /** That of its point; null: it is not traced. */
+  readonly span?: Span | null;
   /** Only geofence events have it. */
   readonly area?: { readonly id: number; readonly direction: Direction };
 }
@@ -54,11 +58,11 @@ export function* fixEvents(
   // Both lists are in the order of the points already, and sorting keeps the order of equals.
   events.sort((a, b) => a.point.deviceId - b.point.deviceId || a.occurredAtMs - b.occurredAtMs);
   for (const { point, occurredAtMs, event } of events) {
-    const { deviceId } = point;
+    const { deviceId, span = null } = point;
     const { imei } = point.fix;
     const fields = fleet.anyDevice(imei)?.fields;
     const label = fields?.name ?? fields?.plate ?? imei;
-    const common = { deviceId, imei, occurredAtMs };
+    const common = { deviceId, imei, occurredAtMs, span };
     if ('areaId' in event) {
       const { worldId, areaId: id, direction } = event;
       const [message, data] = [geofenceEventMessage(event, label), geofenceEventData(event)];
@@ -153,6 +157,7 @@ function take<T>(items: Iterator<T, void>, count: number): T[] {
 }
 
 interface OutboxPorts {
+  readonly traces: Pick<Traces, 'noteEvent'> | null;
   readonly memory: IngestMemory;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
   readonly server: { readonly eventScope: string | null };
@@ -207,7 +212,7 @@ export async function queueDeliveries(
 }
 
 function messagesOf(
-  { memory: { fleet, tenancy, subscriptions }, server }: OutboxPorts,
+  { memory: { fleet, tenancy, subscriptions }, server, traces }: OutboxPorts,
   events: readonly NewFleetEvent[],
   eventIds: readonly number[],
   nowMs: number,
@@ -233,6 +238,7 @@ function messagesOf(
     if (receivers.length === 0) return;
     const fleetEventId = eventIds[n] as number;
     const eventId = fleetEventWebhookId(eventScope, fleetEventId);
+    if (event.span) traces?.noteEvent(eventId, event.span, event.worldId);
     const device = fleet.anyDevice(event.imei)?.fields;
     const body = fleetEventBody({
       id: eventId,

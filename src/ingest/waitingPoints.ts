@@ -1,3 +1,4 @@
+import type { Span } from '../traces/span.ts';
 import type { Fix, FixOutcome } from './fix.ts';
 
 /** Points that were sent together and are answered together, however many transactions store them. */
@@ -9,6 +10,8 @@ export interface PointRequest {
   readonly arrivedAtMs: number;
   readonly resolve: (outcomes: FixOutcome[]) => void;
   readonly reject: (error: unknown) => void;
+  /** Null: the request is not traced. */
+  readonly span: Span | null;
   /** How many of its parts are not stored yet. */
   openParts: number;
   /** True once it was answered with an error: its remaining points need not be stored. */

@@ -6,11 +6,13 @@ export type NotifierEvent =
   /** The other pods were not notified. They poll the change log anyway. */
   { readonly kind: 'notify_failed' } | { readonly kind: 'subscribe_failed'; readonly reason: string };
 
-/** First word of every message; the second identifies the sender. */
-const TOPIC = 'changes';
+/** First words of messages; the second identifies the sender. */
+const CHANGES = 'changes';
+/** What comes third is about the trace of an event. */
+const TRACE = 'trace';
 
 /**
- * Asks all pods to look at the change log. A notification carries no data. It may be lost or come twice, so every listener
+ * Asks all pods to look at the change log. Such a notification carries no data. It may be lost or come twice, so every listener
  * also polls.
  */
 export interface Notifier {
@@ -18,10 +20,19 @@ export interface Notifier {
   notify(): void;
   /** Calls `listener`, which must not throw, on each notification and whenever some may have been missed. */
   onNotify(listener: () => void): void;
+  /** Tells the other pods something about a trace. It may be lost. */
+  tellTrace(text: string): void;
+  /** Calls `listener`, which must not throw, with what other pods tell. */
+  onTrace(listener: (text: string) => void): void;
 }
 
 /** For a single process, which polls the change log. */
-export const localNotifier: Notifier = { notify: () => undefined, onNotify: () => undefined };
+export const localNotifier: Notifier = {
+  notify: () => undefined,
+  onNotify: () => undefined,
+  tellTrace: () => undefined,
+  onTrace: () => undefined,
+};
 
 /**
  * The notifier of several pods, over Redis pub/sub.
@@ -30,10 +41,12 @@ export const localNotifier: Notifier = { notify: () => undefined, onNotify: () =
  * each new subscription all listeners are called once, because notifications may have been missed.
  */
 export class RedisNotifier implements Notifier {
+  readonly #port: RedisPort;
   readonly #subscriber: Redis;
   readonly #channel: string;
   readonly #onEvent: (event: NotifierEvent) => void;
   readonly #listeners = new Set<() => void>();
+  readonly #traceListeners = new Set<(text: string) => void>();
   readonly #local: Throttle;
   readonly #remote: Throttle;
   /** Marks our own messages: our listeners were called already. */
@@ -41,13 +54,14 @@ export class RedisNotifier implements Notifier {
 
   /** `subscriber` is a connection for this purpose only. The caller closes it. */
   constructor(port: RedisPort, subscriber: Redis, channel: string, onEvent: (event: NotifierEvent) => void) {
+    this.#port = port;
     this.#subscriber = subscriber;
     this.#channel = channel;
     this.#onEvent = onEvent;
     this.#local = new Throttle(() => {
       for (const listener of this.#listeners) listener();
     });
-    this.#remote = new Throttle(() => void this.#publish(port));
+    this.#remote = new Throttle(() => void this.#publishChanges());
     subscriber.on('message', this.#onMessage);
     subscriber.on('ready', this.#subscribe);
     if (subscriber.status === 'ready') this.#subscribe();
@@ -62,6 +76,14 @@ export class RedisNotifier implements Notifier {
     this.#listeners.add(listener);
   }
 
+  tellTrace(text: string): void {
+    void this.#publish(`${TRACE} ${this.#sender} ${text}`);
+  }
+
+  onTrace(listener: (text: string) => void): void {
+    this.#traceListeners.add(listener);
+  }
+
   close(): void {
     this.#subscriber.off('message', this.#onMessage);
     this.#subscriber.off('ready', this.#subscribe);
@@ -69,14 +91,20 @@ export class RedisNotifier implements Notifier {
     this.#remote.close();
   }
 
-  async #publish(port: RedisPort): Promise<void> {
-    const answer = await port.send((redis) => redis.publish(this.#channel, `${TOPIC} ${this.#sender}`));
-    if (!answer.ok) this.#onEvent({ kind: 'notify_failed' });
+  async #publishChanges(): Promise<void> {
+    const isPublished = await this.#publish(`${CHANGES} ${this.#sender}`);
+    if (!isPublished) this.#onEvent({ kind: 'notify_failed' });
+  }
+
+  async #publish(message: string): Promise<boolean> {
+    return (await this.#port.send((redis) => redis.publish(this.#channel, message))).ok;
   }
 
   readonly #onMessage = (_channel: string, message: string): void => {
-    const [topic, sender] = message.split(' ');
-    if (topic === TOPIC && sender !== this.#sender) this.#local.call();
+    const [topic, sender, ...rest] = message.split(' ');
+    if (sender === this.#sender) return;
+    if (topic === CHANGES) this.#local.call();
+    else if (topic === TRACE) for (const listener of this.#traceListeners) listener(rest.join(' '));
   };
 
   readonly #subscribe = (): void => {

@@ -74,6 +74,7 @@ export function openMemoryPod(
       onOutboxFilled: () => undefined,
       notifier: localNotifier,
       onOutcomes: () => undefined,
+      traces: null,
       onDamaged: () => assert.fail(),
     }),
     authorizer: new Authorizer({

@@ -30,6 +30,7 @@ const opened = async (t: TestContext, body: Buffer) => {
       version: 'v3',
       pattern: '/x',
       startedAtMs: 0,
+      span: null,
       unknown: null,
     } as const;
     writer.put(exchange, { status: 200, body, handover });

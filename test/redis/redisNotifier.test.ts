@@ -55,6 +55,23 @@ describe('a notification', { skip: skipWithoutRedis() }, () => {
     assert.equal(two.heard.count, 2);
   });
 
+  test('about a trace is heard by the other pods, as it was told, and is no change', async (t) => {
+    const { url } = await startRedis(t);
+    const one = await startNotifier(t, url);
+    const two = await startNotifier(t, url);
+    const told: string[] = [];
+    one.notifier.onTrace((text) => told.push(`one: ${text}`));
+    two.notifier.onTrace((text) => told.push(`two: ${text}`));
+    one.notifier.tellTrace('evt_1 00-a-b-01');
+    two.notifier.tellTrace('evt_2 00-c-d-01');
+    await eventually('both are heard', () => told.length === 2);
+    // Redis keeps the order: the own messages would have come before this one.
+    one.notifier.notify();
+    await eventually('the change', () => two.heard.count > 0);
+    assert.deepEqual(told.toSorted(), ['one: evt_2 00-c-d-01', 'two: evt_1 00-a-b-01']);
+    assert.deepEqual([one.heard.count, two.heard.count], [1, 1]);
+  });
+
   test('is assumed after a new connection, and heard again from then on', async (t) => {
     const server = await startRedis(t);
     const one = await startNotifier(t, server.url);

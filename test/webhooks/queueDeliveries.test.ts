@@ -35,7 +35,7 @@ async function startSetup(t: TestContext): Promise<Setup> {
   tenancy.putAccount(13, STRANGER, null);
   const subscriptions = new Subscriptions();
   const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy, subscriptions };
-  const ports = { memory, server: { eventScope: INSTANCE_ID } };
+  const ports = { memory, server: { eventScope: INSTANCE_ID }, traces: null };
   const queueIn: Setup['queueIn'] = (tx, events, firstId = 1, atOnce = AT_ONCE) => {
     const ids = events.map((_, n) => firstId + n);
     return queueDeliveries(tx, ports, events, ids, NOW_MS, atOnce);

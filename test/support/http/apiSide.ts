@@ -23,6 +23,8 @@ import { serve } from './serve.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const WORLD = 1;
+/** Of the other keys. */
+export const ACCOUNT = WORLD;
 /** Of the key `other`, which belongs to another account. */
 export const OTHER_WORLD = 2;
 export const IMEI = '350000000000017';
@@ -173,6 +175,7 @@ interface SideOptions {
   /** Answers `/asked`. */
   readonly asked?: Route['handle'];
   readonly shedder?: ApiPorts['shedder'];
+  readonly traces?: ApiPorts['traces'];
 }
 
 const CALM: ApiPorts['shedder'] = { isActive: false, refuse: () => null };
@@ -183,6 +186,7 @@ export async function serveSide(
     isLoaded = true,
     asked = () => ({ status: 200, body: '{}' }),
     shedder = CALM,
+    traces = null,
   }: SideOptions = {},
 ): Promise<Side> {
   const turns = new WorkTurns<string | number>(1);
@@ -212,6 +216,7 @@ export async function serveSide(
         broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
       ],
       shedder,
+      traces,
       trustedProxies: new CidrSet([LOOPBACK]),
       addPages: () => undefined,
       clock: () => NOW_MS,

@@ -2,6 +2,7 @@ import { type IncomingMessage, request } from 'node:http';
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../../src/access/ipAddress.ts';
 import { SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
+import type { CallTraces } from '../../../src/http/dispatcher.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import type { Ingest } from '../../../src/ingest/ingest.ts';
@@ -39,11 +40,13 @@ export async function ingestListener(
     store = async (fixes) => fixes.map(() => 'accepted' as const),
     places = BODY_SLOTS,
     logged = [],
+    traces = null,
   }: {
     store?: (fixes: readonly Fix[]) => ReturnType<Ingest['store']>;
     places?: ConstructorParameters<typeof FairSemaphore>[0];
     /** Gets the levels of what is logged. */
     logged?: string[];
+    traces?: CallTraces | null;
   } = {},
 ) {
   const semaphore = new FairSemaphore<string>(places);
@@ -66,6 +69,7 @@ export async function ingestListener(
         lastWriteTrouble: () => null,
       },
       onDamaged: () => undefined,
+      traces,
       metrics: {
         exposition: async () => ({ contentType: 'text/plain', text: '' }),
         countRejected: () => undefined,

@@ -28,6 +28,7 @@ export interface IngestSide {
   readonly memory: CommitPorts['memory'];
   readonly follower: CommitPorts['follower'];
   readonly server: { readonly eventScope: string };
+  readonly traces: null;
   readonly turns: WorkTurns<string | number>;
   readonly onDamaged: CommitPorts['onDamaged'];
   readonly ingest: Ingest;
@@ -71,6 +72,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
     const ports = {
       ...{ sql, memory, follower, turns },
       server: { eventScope: INSTANCE_ID },
+      traces: null,
       onDamaged: () => assert.fail(),
     };
     const ingest = new Ingest({
