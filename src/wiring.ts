@@ -383,6 +383,7 @@ function createWorkers(
     secretsKey: pod.secretsKey,
     allowNets: config.webhookAllowNets,
     minuteMs: config.webhookMinuteMs,
+    traces: pod.traces,
     schedule: coordination.deliveries,
     send: sendWebhook.bind(null, connections),
     log: pod.log,

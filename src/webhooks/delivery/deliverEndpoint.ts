@@ -4,6 +4,8 @@ import type { CidrSet } from '../../access/ipAddress.ts';
 import { type Clock, DeadlineExceeded, formatIso } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
+import { IN_POSTGRES, type Span } from '../../traces/span.ts';
+import type { Traces } from '../../traces/traces.ts';
 import type { AttemptRecord } from '../deliveries.sql.ts';
 import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from '../delivery.ts';
 import type { Attempt, Claim, Claimed, EndedAttempt, Lease, NextAttempt } from './claims.sql.ts';
@@ -32,6 +34,8 @@ export interface DeliverPorts {
   readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
   readonly minuteMs: number;
+  /** Null: nothing is traced. */
+  readonly traces: Pick<Traces, 'ofAttempt'> | null;
   readonly send: (request: WebhookRequest) => Promise<SendResult>;
   /** Called for every attempt that ended. `fenced`: the result came too late to be written. */
   readonly onAttempt: (outcome: AttemptOutcome | 'fenced', durationMs: number | null) => void;
@@ -57,6 +61,7 @@ export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): P
     return dueInMs === null ? null : Math.max(dueInMs, BUSY_RETRY_MS);
   }
   const { lease } = claimed;
+  let span: Span | null = null;
   try {
     let askedAtMs = startedAtMs;
     let { next } = claimed;
@@ -68,13 +73,18 @@ export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): P
     for (let sent = 1; next.attempt !== null; sent++) {
       // An attempt that may be in flight is left to the next holder of the lease, who is to come at once.
       if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await releaseLease(sql, lease).then(() => 0);
-      const ended = await sendAttempt(ports, next.attempt, askedAtMs + SENT_BY_MS);
+      span = ports.traces?.ofAttempt(next.attempt, askedAtMs) ?? null;
+      const ended = await sendAttempt(ports, next.attempt, askedAtMs + SENT_BY_MS, span);
+      if (ended.outcome !== 'delivered') span?.fail(ended.record.error ?? ended.outcome);
+      span?.step('result', IN_POSTGRES);
       askedAtMs = performance.now();
       const isOver = sent === MAX_DELIVERIES || askedAtMs - startedAtMs > MAX_MS || !ports.hasSlot();
       next = await claimNext(ports, lease, ended, !isOver);
+      span?.end();
     }
     return next.dueInMs;
   } catch (error) {
+    span?.end();
     await releaseLease(sql, lease);
     throw error;
   }
@@ -132,6 +142,7 @@ async function sendAttempt(
   { secretsKey, allowNets, clock, send, minuteMs }: DeliverPorts,
   attempt: Attempt,
   sendUntilMs: number,
+  span: Span | null,
 ): Promise<Ended> {
   const { owner, eventId, deliveryId, body, url, sealedPreviousSecret } = attempt;
   const nowMs = clock();
@@ -153,7 +164,7 @@ async function sendAttempt(
     previousSecret: sealedPreviousSecret === null ? null : open(secretsKey, sealedPreviousSecret),
     nowMs,
   });
-  const sent = await send({ url, headers, body, owner, allowNets, sendUntilMs });
+  const sent = await send({ url, headers, body, owner, allowNets, sendUntilMs, span });
   switch (sent.kind) {
     case 'answered': {
       const { statusCode, durationMs, answer } = sent;

@@ -6,6 +6,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { CidrSet, IpAddress } from '../../access/ipAddress.ts';
 import { invariant } from '../../lib/errors.ts';
+import type { Span } from '../../traces/span.ts';
 import { answerBeginning } from '../delivery.ts';
 import type { ConnectionOwner, OwnedOptions, ReceiverConnections } from './receiverConnections.ts';
 import { parseSafeAddress, parseSafeAnswer, validateWebhookUrl } from './urlSafety.ts';
@@ -24,6 +25,8 @@ export interface WebhookRequest {
   /** By performance.now(). Nothing is sent later, even if the process stalls: the result is `unsent`. */
   readonly sendUntilMs?: number;
   readonly resolve?: Resolve;
+  /** That of the attempt; its receiver learns of the part that is the request. Null: it is not traced. */
+  readonly span?: Span | null;
   /** Certificates (PEM) trusted instead of the well-known ones. */
   readonly ca?: string;
 }
@@ -65,11 +68,11 @@ export async function sendWebhook(
   const { signal } = deadline;
   const timer = setTimeout(() => deadline.abort(), deadlineMs);
   try {
+    request.span?.step('resolve address');
     const targets = await findTargets(url.hostname, allowNets, resolve, signal);
+    const post = { ...request, url, connections, signal, untilMs };
     const outcome =
-      targets.kind === 'addresses'
-        ? await postOnce({ ...request, url, addresses: targets.addresses, connections, signal, untilMs })
-        : targets;
+      targets.kind === 'addresses' ? await postTraced({ ...post, addresses: targets.addresses }) : targets;
     if (outcome.kind === 'unsafe' || outcome.kind === 'unsent') return outcome;
     return { ...outcome, durationMs: Math.round(performance.now() - startedMs) };
   } finally {
@@ -169,6 +172,22 @@ interface Post extends Pick<WebhookRequest, 'headers' | 'body' | 'owner' | 'ca'>
   readonly untilMs: number;
 }
 
+async function postTraced(post: Post & Pick<WebhookRequest, 'span'>): Promise<Exchange> {
+  const { span, url, headers } = post;
+  if (!span) return postOnce(post);
+  const request = span.step('POST', { 'http.request.method': 'POST', ...serverOf(url) });
+  const outcome = await postOnce({ ...post, headers: { ...headers, traceparent: request.traceparent } });
+  if (outcome.kind === 'answered') request.set({ 'http.response.status_code': outcome.statusCode });
+  if (outcome.kind === 'answered' && outcome.statusCode >= 400) request.fail(String(outcome.statusCode));
+  if (outcome.kind === 'failed') request.fail(outcome.error);
+  return outcome;
+}
+
+/** Whom a URL names; its path and its query may be secrets. */
+const serverOf = (url: URL) => ({ 'server.address': url.hostname, 'server.port': portOf(url) });
+
+const portOf = ({ port }: URL): number => (port === '' ? 443 : Number(port));
+
 type Exchange =
   | Answered
   /** The process stalled until it was too late to send, and nothing was sent. */
@@ -237,7 +256,7 @@ function open({ url, headers, body, addresses, connections, owner, ca }: Post): 
   const options: OwnedOptions = {
     method: 'POST',
     hostname: withoutBrackets(url.hostname),
-    port: url.port === '' ? 443 : Number(url.port),
+    port: portOf(url),
     path: url.pathname + url.search,
     headers: { ...headers, 'User-Agent': USER_AGENT, 'Content-Length': Buffer.byteLength(body) },
     agent: connections,

@@ -94,6 +94,7 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
         secretsKey: KEY,
         allowNets: nets.value,
         minuteMs: 60_000,
+        traces: null,
         send,
         onAttempt: (outcome) => void outcomes.push(outcome),
         hasSlot: () => true,
