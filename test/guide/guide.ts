@@ -52,10 +52,19 @@ export const guideBlocks: readonly GuideBlock[] = guidePages.flatMap(({ path, te
 export function guideBlock(name: string, replacements: Readonly<Record<string, string>> = {}): string {
   const [found, ...more] = guideBlocks.filter((block) => block.name === name);
   invariant(found !== undefined && more.length === 0, `the guide has one block named ${name}`);
-  return Object.entries(replacements).reduce((text, [example, real]) => {
-    invariant(text.includes(example), `${name} says ${example}`);
-    return text.replaceAll(example, real);
-  }, found.text);
+  return withReal(name, found.text, replacements);
+}
+
+/** The same of a file below deploy/. */
+export function deployFile(path: string, replacements: Readonly<Record<string, string>> = {}): string {
+  return withReal(path, readFileSync(join(PROJECT, 'deploy', path), 'utf8'), replacements);
+}
+
+function withReal(name: string, text: string, replacements: Readonly<Record<string, string>>): string {
+  return Object.entries(replacements).reduce((replaced, [example, real]) => {
+    invariant(replaced.includes(example), `${name} says ${example}`);
+    return replaced.replaceAll(example, real);
+  }, text);
 }
 
 /** The prose under a heading, down to the next of the same or a higher level; of its whole page under a title. */

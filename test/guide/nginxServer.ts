@@ -12,7 +12,7 @@ import { checkDescribed } from '../support/http/describedAnswer.ts';
 import { accepts, findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { receiverCertificate } from '../support/webhooks/tlsReceiver.ts';
-import { guideBlock } from './guide.ts';
+import { deployFile } from './guide.ts';
 import { findProgram } from './programs.ts';
 
 /** What Debian's own nginx.conf brings along, for a process without privileges that keeps to one folder. */
@@ -64,7 +64,7 @@ export function skipWithoutNginx(): string | false {
   return process.platform === 'linux' ? false : 'only Linux answers on all of 127.0.0.0/8';
 }
 
-/** Starts the nginx of the guide before two pods; it ends after the test. */
+/** Starts nginx with deploy/nginx/fleet.conf before two pods; it ends after the test. */
 export async function startNginx(
   t: TestContext,
   ports: { readonly api: readonly [number, number]; readonly ingest: number },
@@ -79,7 +79,7 @@ export async function startNginx(
     'certificate.pem': certificatePem,
     'key.pem': privateKeyPem,
     'nginx.conf': MAIN_CONF,
-    'fleet.conf': guideBlock('fleet.conf', {
+    'fleet.conf': deployFile('nginx/fleet.conf', {
       '10.0.0.11:3000': `127.0.0.1:${ports.api[0]}`,
       '10.0.0.12:3000': `127.0.0.1:${ports.api[1]}`,
       '10.0.0.11:3001': `127.0.0.1:${ports.ingest}`,
