@@ -14,7 +14,7 @@ import { guideBlocks, guidePages, PROJECT } from './guide.ts';
 import { findProgram } from './programs.ts';
 import { paste } from './shell.ts';
 
-// What an operator copies from deploy/: the rules, the dashboard, and the commands of the runbook.
+// What an operator copies from deploy/: the rules, the dashboard, the probes, and the commands of the runbook.
 
 const run = promisify(execFile);
 const RULES = join(PROJECT, 'deploy', 'prometheus');
@@ -79,6 +79,20 @@ test('the metrics are named and written as promtool wants them', { skip: skip('p
   child.stdin.end(await metrics());
   const [code] = await once(child, 'close');
   assert.deepEqual([code, said], [0, '']);
+});
+
+test('a pod answers the probes of the manifests, haproxy and the image', async () => {
+  const files = ['deploy/kubernetes/deployment.yaml', 'deploy/haproxy/haproxy.cfg', 'Dockerfile'];
+  for (const file of files) {
+    const text = await readFile(join(PROJECT, file), 'utf8');
+    const paths = [...text.matchAll(/(?:httpGet: \{ path: |httpchk GET |3001}`?)(\/\w+)/g)].map(
+      ([, path]) => path,
+    );
+    assert.ok(paths.length > 0, file);
+    for (const path of paths)
+      for (const url of [pod.api, pod.ingest])
+        assert.equal((await request(`${url}${path}`)).status, 200, path);
+  }
 });
 
 interface Panel {
