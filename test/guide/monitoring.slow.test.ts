@@ -10,7 +10,7 @@ import { ownerPod } from '../support/ownerPod.ts';
 import { request } from '../support/pod.ts';
 import { findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { guideBlocks, guidePages, PROJECT } from './guide.ts';
+import { guideBlocks, guidePages, guideSection, PROJECT } from './guide.ts';
 import { findProgram } from './programs.ts';
 import { paste } from './shell.ts';
 
@@ -23,6 +23,13 @@ const skip = (...names: string[]): string | false => {
   const missing = names.filter((name) => findProgram(name) === null);
   return missing.length > 0 && `there is no ${missing.join(', ')} on this machine`;
 };
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly targets?: readonly { readonly expr: string }[];
+}
 
 const VAN = '350000000000001';
 const owner = ownerPod({ devices: [{ imei: VAN }] }, async ({ pod, key }) => {
@@ -70,6 +77,31 @@ test('the rules and the dashboard ask for metrics that a pod tells', async () =>
   }
 });
 
+test('every metric of the service is on the dashboard, and among those that the guide says how to watch', async () => {
+  const told = [...(await metrics()).matchAll(/^# TYPE (fleet_\S+)/gm)].map(([, name]) => name as string);
+  assert.ok(told.length > 30);
+  const dashboard = await readFile(DASHBOARD, 'utf8');
+  const watched = guideSection('What to watch');
+  for (const name of told) {
+    assert.match(dashboard, new RegExp(`\\b${name}(?:_(?:bucket|count))?\\b`));
+    assert.ok(watched.includes(`\`${name}\``), name);
+  }
+});
+
+test('no panel of the dashboard covers another one', async () => {
+  const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as { panels: readonly Panel[] };
+  assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+  const covered = new Map<string, string>();
+  for (const { title, gridPos } of panels) {
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+        assert.equal(covered.get(`${x} ${y}`), undefined, title);
+        covered.set(`${x} ${y}`, title);
+      }
+    }
+  }
+});
+
 test('the metrics are named and written as promtool wants them', { skip: skip('promtool') }, async () => {
   const child = spawn(findProgram('promtool') as string, ['check', 'metrics'], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -94,11 +126,6 @@ test('a pod answers the probes of the manifests, haproxy and the image', async (
         assert.equal((await request(`${url}${path}`)).status, 200, path);
   }
 });
-
-interface Panel {
-  readonly title: string;
-  readonly targets?: readonly { readonly expr: string }[];
-}
 
 test('Prometheus scrapes a pod, takes every query of the dashboard, and tells that a pod is down', {
   skip: skip('prometheus'),
