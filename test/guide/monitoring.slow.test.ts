@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -12,6 +11,7 @@ import { findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { guideBlocks, guidePages, guideSection, PROJECT } from './guide.ts';
 import { findProgram } from './programs.ts';
+import { startPrometheus } from './prometheus.ts';
 import { paste } from './shell.ts';
 
 // What an operator copies from deploy/: the rules, the dashboard, the probes, and the commands of the runbook.
@@ -130,44 +130,12 @@ test('a pod answers the probes of the manifests, haproxy and the image', async (
 test('Prometheus scrapes a pod, takes every query of the dashboard, and tells that a pod is down', {
   skip: skip('prometheus'),
 }, async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-prometheus-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  await cp(join(RULES, 'alerts.yml'), join(folder, 'alerts.yml'));
   // Two minutes are long for a test.
-  const rules = await readFile(join(folder, 'alerts.yml'), 'utf8');
-  await writeFile(join(folder, 'alerts.yml'), rules.replace('for: 2m', 'for: 1s'));
-  const gone = await findFreePort();
-  const targets = JSON.stringify([address(pod.ingest), `127.0.0.1:${gone}`]);
-  await writeFile(
-    join(folder, 'prometheus.yml'),
-    `global: { scrape_interval: 1s, evaluation_interval: 1s }
-rule_files: [alerts.yml]
-scrape_configs:
-  - job_name: fleet
-    static_configs: [{ targets: ${targets} }]
-`,
-  );
-  const port = await findFreePort();
-  const server = spawn(
-    findProgram('prometheus') as string,
-    [
-      '--config.file=prometheus.yml',
-      `--web.listen-address=127.0.0.1:${port}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-    ],
-    { cwd: folder, stdio: 'ignore' },
-  );
-  const ended = once(server, 'close');
-  t.after(async () => {
-    server.kill();
-    await ended;
-  });
-  const ask = async (path: string) => {
-    const reply = await request(`http://127.0.0.1:${port}/api/v1${path}`).catch(() => null);
-    return reply?.body?.status === 'success' ? reply.body.data : null;
-  };
-  const query = (text: string) => ask(`/query?query=${encodeURIComponent(text)}`);
-  await waitFor(async () => (await query('fleet_memory_devices{job="fleet"}'))?.result.length === 1);
+  const rules = (await readFile(join(RULES, 'alerts.yml'), 'utf8')).replace('for: 2m', 'for: 1s');
+  const prometheus = await startPrometheus(t, rules, 1_000);
+  const gone = `127.0.0.1:${await findFreePort()}`;
+  await prometheus.scrape(address(pod.ingest), gone);
+  await waitFor(async () => (await prometheus.query('fleet_memory_devices{job="fleet"}'))?.length === 1);
   const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as { panels: readonly Panel[] };
   const asked = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
   assert.ok(asked.length > 25);
@@ -176,16 +144,12 @@ scrape_configs:
       .replaceAll('$job', 'fleet')
       .replaceAll('$instance', '.*')
       .replaceAll('$__rate_interval', '5m');
-    assert.notEqual(await query(text), null, `${title}: ${text}`);
+    assert.notEqual(await prometheus.query(text), null, `${title}: ${text}`);
   }
   const firing = async (): Promise<string[]> =>
-    ((await ask('/alerts'))?.alerts ?? [])
-      .filter(({ state }: { state: string }) => state === 'firing')
-      .map(
-        ({ labels }: { labels: Record<string, string> }) => `${labels['alertname']} ${labels['instance']}`,
-      );
-  await waitFor(async () => (await firing()).includes(`FleetPodDown 127.0.0.1:${gone}`));
-  assert.deepEqual(await firing(), [`FleetPodDown 127.0.0.1:${gone}`], 'and of the pod that runs, nothing');
+    (await prometheus.firing()).map(({ alertname, instance }) => `${alertname} ${instance}`);
+  await waitFor(async () => (await firing()).includes(`FleetPodDown ${gone}`));
+  assert.deepEqual(await firing(), [`FleetPodDown ${gone}`], 'and of the pod that runs, nothing');
 });
 
 test('the commands of the runbook work', { skip: skip('bash', 'curl', 'psql', 'npm') }, async (t) => {
