@@ -34,6 +34,11 @@ export class ServicePods {
     this.#running[n] = { service, ...(await service.listening) };
   }
 
+  /** What each has logged since it started last. */
+  get logs(): readonly (readonly string[])[] {
+    return this.#running.map((pod) => pod?.service.lines ?? []);
+  }
+
   get apis(): readonly string[] {
     return this.#running.map((pod) => pod?.api ?? NOWHERE);
   }
