@@ -33,6 +33,8 @@ export interface Received {
   /** By performance.now(): when it was complete, and when the answer was given. */
   readonly atMs: number;
   answeredAtMs: number;
+  /** When the sender could know the answer, or had hung up. */
+  endedAtMs: number;
 }
 
 /** A receiver over https on the loopback, as an owner of webhooks would run one. */
@@ -95,9 +97,11 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
     const named = `${id} attempt ${attempt} on port ${request.socket.remotePort} at ${new Date().toISOString()}`;
     for (const other of gauge.open) overlaps.push(`${named} beside ${other}`);
     gauge.open.add(named);
+    let delivery: Received | null = null;
     let isOver = false;
     const end = (): void => {
       if (!isOver) gauge.now--;
+      if (!isOver && delivery !== null) delivery.endedAtMs = performance.now();
       isOver = true;
       gauge.open.delete(named);
       clearTimeout(stale);
@@ -113,8 +117,8 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
     const headers = request.headers as Record<string, string>;
     checkDelivery(headers, body);
     const connection = connections.get(request.socket) ?? 0;
-    const times = { atMs: performance.now(), answeredAtMs: Number.NaN };
-    const delivery: Received = { path, headers, body, connection, ...times };
+    const times = { atMs: performance.now(), answeredAtMs: Number.NaN, endedAtMs: Number.POSITIVE_INFINITY };
+    delivery = { path, headers, body, connection, ...times };
     const n = received.filter((earlier) => earlier.path === path).length;
     received.push(delivery);
     const plan = plans.get(path) ?? plans.get(undefined);
