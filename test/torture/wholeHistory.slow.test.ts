@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
+import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { PROJECT } from '../support/service.ts';
+import { started } from '../support/started.ts';
+import { IS_TORTURE } from '../support/torture.ts';
+import { checkRecord } from './checkRecord.ts';
+import { type Run, simulate } from './simulate.ts';
+
+const FIRST_SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
+/** A seed that is given is repeated alone, unless there is a count as well. */
+const SEEDS = Number(
+  process.env['FLEET_SEEDS'] ?? (IS_TORTURE && process.env['FLEET_SEED'] === undefined ? 20 : 1),
+);
+const OPTIONS = IS_TORTURE
+  ? { projects: [PROJECT, PROJECT, PROJECT], forMs: 15_000, atOnce: 3, areCalm: false }
+  : { projects: [PROJECT, PROJECT], forMs: 4_000, atOnce: 1, areCalm: true };
+const SHOWN = 10;
+
+describe('the record of a site that is harmed', { skip: skipWithoutRedis() }, () => {
+  const postgres = started(
+    () => startOwnPostgres(),
+    ({ end }) => end(),
+  );
+  const redis = started(
+    () => startRedis(),
+    ({ stop }) => stop(),
+  );
+
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)
+    test(`shows no promise broken (seed ${seed})`, async (t) => {
+      const run = await simulate(t, { postgres, redis }, { ...OPTIONS, seed });
+      const violations = checkRecord(run.record);
+      const kinds = new Set(run.record.calls.map(({ kind }) => kind));
+      const first = violations.slice(0, SHOWN).map(({ rule, message }) => `${rule}: ${message}`);
+      if (violations.length > 0)
+        assert.fail(`${violations.length} violations in ${keep(run, seed)}\n${first.join('\n')}`);
+      for (const kind of ['points', 'write', 'read', 'positions', 'page'] as const)
+        assert.ok(kinds.has(kind), `${kind} were recorded`);
+      assert.ok(run.record.rest.events.length > 0 && run.record.deliveries.length > 0, 'something happened');
+    });
+});
+
+/** Writes down what is needed to understand a failure, and returns where. */
+function keep({ record, faults, site }: Run, seed: number): string {
+  const file = join(tmpdir(), `fleet-record-${seed}.json`);
+  const logs = site.pods.flatMap(({ n, logs }) => logs.map((log) => ({ pod: n, ...log })));
+  writeFileSync(file, JSON.stringify({ record, faults, logs }));
+  return file;
+}
