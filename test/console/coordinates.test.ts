@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatCoordinates, parseCoordinates } from '../../src/console/page/coordinates.ts';
+import { formatCoordinates, parseCoordinates } from '../../src/console/page/views/areas/coordinates.ts';
 
 const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
 const places = fc.array(fc.record({ lat: number, lng: number }), { maxLength: 5 });

@@ -6,7 +6,7 @@ import { endDraft } from './areaDraft.ts';
 import { Icon, type IconName } from './icons.ts';
 import { followFleet, line } from './liveFleet.ts';
 import { html } from './parts.ts';
-import { Areas } from './views/areas.ts';
+import { Areas } from './views/areas/areas.ts';
 import { Devices } from './views/devices.ts';
 import { Events } from './views/events.ts';
 import { MapPane, MapPanel } from './views/map.ts';

@@ -8,7 +8,7 @@ import {
   lngLatOf,
   stepsOf,
   VehicleTable,
-} from '../../../src/console/page/map/vehicleTable.ts';
+} from '../../../src/console/page/map/vehicles/vehicleTable.ts';
 
 const LAT = fc.double({ min: -85, max: 85, noNaN: true });
 const LNG = fc.double({ min: -180, max: 180, noNaN: true });

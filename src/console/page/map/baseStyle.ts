@@ -4,7 +4,7 @@ import type {
   StyleSpecification,
   VectorSourceSpecification,
 } from 'maplibre-gl';
-import type { VehicleColors } from './vehicleDrawing.ts';
+import type { VehicleColors } from './vehicles/vehicleDrawing.ts';
 import { world } from './world.ts';
 
 const PAINT = {

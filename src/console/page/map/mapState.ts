@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { Area, LatLng } from '../types.ts';
-import type { Near } from './vehicleTable.ts';
+import type { Near } from './vehicles/vehicleTable.ts';
 
 /** What the map and the views beside it share. */
 

@@ -50,9 +50,9 @@ import {
 import { clusterText } from './shares.ts';
 import { tracksLayer } from './tracks.ts';
 import { drawTrail } from './trail.ts';
-import { sizePxAt, worldPxOf } from './vehicleDrawing.ts';
-import { VehicleLayer } from './vehicleLayer.ts';
-import { type Near, VehicleTable } from './vehicleTable.ts';
+import { sizePxAt, worldPxOf } from './vehicles/vehicleDrawing.ts';
+import { VehicleLayer } from './vehicles/vehicleLayer.ts';
+import { type Near, VehicleTable } from './vehicles/vehicleTable.ts';
 
 const STREET_ZOOM = 14;
 const FIT_ZOOM_MAX = 13;

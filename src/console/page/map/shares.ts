@@ -1,7 +1,7 @@
 import { STATUSES, type Status, type StatusCounts } from '../filters.ts';
 import { grouped } from '../parts.ts';
 import type { TilePoint } from './deviceTiles.ts';
-import type { VehicleColors } from './vehicleDrawing.ts';
+import type { VehicleColors } from './vehicles/vehicleDrawing.ts';
 
 /** As the colours of vehicles are ordered. */
 const COLORED: readonly Status[] = ['unknown', 'offline', 'parked', 'moving'];

@@ -1,5 +1,5 @@
-import type { KnownDevice } from '../fleet.ts';
-import type { LatLng } from '../types.ts';
+import type { KnownDevice } from '../../fleet.ts';
+import type { LatLng } from '../../types.ts';
 
 /** A row: x and y of where the move began, x and y of where it ends, when it began and ends, and how it looks. */
 export const ROW_BYTES = 28;

@@ -1,5 +1,5 @@
-import type { AreaBody } from './areaDraft.ts';
-import type { LatLng } from './types.ts';
+import type { AreaBody } from '../../areaDraft.ts';
+import type { LatLng } from '../../types.ts';
 
 export type Coordinates =
   | {

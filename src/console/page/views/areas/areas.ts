@@ -1,17 +1,17 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { vehicleAddress } from '../address.ts';
-import { useLoaded, usePaced } from '../api.ts';
-import { areaDraft, beginDraft } from '../areaDraft.ts';
-import { nameOf } from '../fleet.ts';
-import { Panel } from '../forms.ts';
-import { Icon } from '../icons.ts';
-import { events } from '../liveFleet.ts';
-import { chosenArea, drawnAreas } from '../map/mapState.ts';
-import { Curl, duration, html, List, Time } from '../parts.ts';
-import type { Area, AreaDevice } from '../types.ts';
+import { vehicleAddress } from '../../address.ts';
+import { useLoaded, usePaced } from '../../api.ts';
+import { areaDraft, beginDraft } from '../../areaDraft.ts';
+import { nameOf } from '../../fleet.ts';
+import { Panel } from '../../forms.ts';
+import { Icon } from '../../icons.ts';
+import { events } from '../../liveFleet.ts';
+import { chosenArea, drawnAreas } from '../../map/mapState.ts';
+import { Curl, duration, html, List, Time } from '../../parts.ts';
+import type { Area, AreaDevice } from '../../types.ts';
+import { AskWhy } from '../explanation.ts';
 import { AreaForm } from './areaForm.ts';
-import { AskWhy } from './explanation.ts';
 
 const PAGE = 50;
 
