@@ -164,7 +164,7 @@ export interface Config {
   readonly webhookMinuteMs: number;
   /** Events are kept for so long. */
   readonly eventRetentionDays: number;
-  /** Null: the coasts and borders that come with the service. */
+  /** Null: the world that comes with the service. */
   readonly consoleTiles: ConsoleTiles | null;
   readonly logLevel: LogLevel;
   /** Null: nothing is traced. */

@@ -14,6 +14,7 @@ import type { Config } from './config.ts';
 import { consoleRoutes } from './console/consolePage.ts';
 import { homeRoute } from './console/homePage.ts';
 import { sharePageRoute } from './console/sharePage.ts';
+import { WorldTiles } from './console/world/worldTiles.ts';
 import { HistoryPacker } from './history/packHistory.ts';
 import { deliveryWeeks, startHousekeeping } from './housekeeping.ts';
 import { countAnybody } from './http/authorize.ts';
@@ -224,24 +225,26 @@ function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
 
 /** The listener of the public API, with the pages for people. */
 function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers): Server {
-  const { config, clock, metrics, log } = pod;
+  const { config, clock, metrics, log, teardown } = pod;
   const authorizer = createAuthorizer(pod);
   const routes = createRoutes(pod, deliveries, readers);
-  const pages = { consoleTiles: config.consoleTiles, log };
+  const worldTiles = new WorldTiles();
+  teardown.add(() => worldTiles.close());
+  const { consoleTiles, trustedProxies } = config;
+  const pages = { consoleTiles, worldTiles, trustedProxies, log };
   const ports = {
     authorizer,
     bodies: new BodyBudget(),
     turns: pod.turns,
     routes,
-    trustedProxies: config.trustedProxies,
+    trustedProxies,
     addPages: (app: Express) => {
       homeRoute(app);
       consoleRoutes(app, pages);
       sharePageRoute(app, {
         ...pages,
         find: (token) => readers.shared.find(token),
-        count: (request) =>
-          countAnybody({ authorizer, trustedProxies: config.trustedProxies }, request, clock()),
+        count: (request) => countAnybody({ authorizer, trustedProxies }, request, clock()),
       });
       docsRoutes(app, () => describeApi(routes));
     },

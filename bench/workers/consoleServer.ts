@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import express from 'express';
+import { CidrSet } from '../../src/access/ipAddress.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { consoleRoutes } from '../../src/console/consolePage.ts';
+import { WorldTiles } from '../../src/console/world/worldTiles.ts';
 import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
@@ -28,7 +30,12 @@ answerQuestions(async (question: ConsoleQuestion): Promise<number> => {
 
 function serve(): Promise<number> {
   const app = express();
-  consoleRoutes(app, { consoleTiles: null, log: console });
+  consoleRoutes(app, {
+    consoleTiles: null,
+    trustedProxies: new CidrSet([]),
+    worldTiles: new WorldTiles(),
+    log: console,
+  });
   app.get('/api/v1/stream', (_, response) => void stream(response, vehicles));
   app.get('/api/*path', (_, response) => void response.json({ data: [], meta: { total: 0 } }));
   app.get('/*path', (_, response) => void response.status(204).end()); // the icon

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { StaticFile } from '../http/staticFile.ts';
-import { baseMap } from './baseMap.ts';
 
 export const CONSOLE_PATH = '/console';
 /** What the page of a share begins with; the console does not load it. */
@@ -14,7 +13,6 @@ export const SHARE_ENTRY = 'share.ts';
 const OWN = join(import.meta.dirname, 'page');
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** Quality of brotli. A megabyte takes 50 ms at 8, 0.6 s at 10, which saves 7 %, and 1.4 s at 11, which saves 9 %. */
 const QUALITY = { large: 10, small: 11 };
@@ -74,7 +72,6 @@ export async function readConsoleFiles(): Promise<ConsoleFiles> {
   }
   const modules = Object.values(imports).filter((module) => module !== address(SHARE_ENTRY));
   addAsked(WORKER_PATH, packageText(WORKER), SCRIPT, 'maplibre-gl/worker');
-  addAsked('world.json', baseMap(), JSON_TYPE, `${CONSOLE_PATH}/world.json`);
   const importMap = JSON.stringify({ imports });
   const hash = createHash('sha256').update(importMap).digest('base64');
   return { files, importMap, importMapHash: `'sha256-${hash}'`, modules, address };

@@ -13,8 +13,9 @@ import {
 } from './consoleFiles.ts';
 import type { ConsoleTiles, PageTiles, TileArchive } from './consoleTiles.ts';
 import { readPageTiles, tileRoute } from './consoleTiles.ts';
+import { WORLD_TEMPLATE, type WorldTilePorts, worldTileRoute } from './world/worldTiles.ts';
 
-export interface ConsolePorts {
+export interface ConsolePorts extends WorldTilePorts {
   readonly consoleTiles: ConsoleTiles | null;
   readonly log: { error(fields: object, message: string): void };
 }
@@ -44,6 +45,7 @@ export function consoleRoutes(app: Express, ports: ConsolePorts): void {
     (await made()).page(request, response, next),
   );
   tileRoute(app, get, async () => (await made()).archive);
+  worldTileRoute(app, get, ports);
   app.all(`${CONSOLE_PATH}/*file`, named(`${CONSOLE_PATH}/*file`), get, async (request, response, next) => {
     const serve = (await made()).files.get(request.path.slice(CONSOLE_PATH.length + 1));
     if (serve === undefined) send(response, errorAnswer('NOT_FOUND'), request.method);
@@ -124,7 +126,7 @@ ${preloads}
 </head>
 <body>
 <noscript>${noscript}</noscript>
-<div id="console"${tiles}></div>
+<div id="console" data-world="${WORLD_TEMPLATE}"${tiles}></div>
 <script type="module" src="${address(entry)}"></script>
 </body>
 </html>

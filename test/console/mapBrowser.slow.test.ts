@@ -221,8 +221,11 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.evaluate(`${MAP}.jumpTo({ center: [16.37, 48.2], zoom: 9 })`);
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      for (const layer of ['area-fill', 'land']) await shows(page, layer);
+      for (const layer of ['area-fill', 'land', 'place-names']) await shows(page, layer);
     }
+    // Its name is in the place of that of the city.
+    await page.evaluate(`${MAP}.jumpTo({ zoom: 11 })`);
+    await shows(page, 'area-name');
     await page.evaluate(`${MAP}.jumpTo({ center: [-120, -40], zoom: 9 })`);
     await shows(page, 'area-fill', false);
     await show('Areas');
@@ -396,7 +399,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('has a style of another host as its base, whose tiles it may fetch, and coasts and borders where it does not come', async (t) => {
+  test('has a style of another host as its base, whose tiles it may fetch, and the world where it does not come', async (t) => {
     const asked = new Set<string>();
     const host = createServer((request, response) => {
       asked.add(request.url ?? '');

@@ -16,7 +16,7 @@ before(async () => {
 async function served(t: TestContext, tiles: string) {
   const { api } = await startPod(url, { t, env: { ROLES: 'api', CONSOLE_TILES: tiles } });
   const { text, headers } = await rawRequest(api, '/console');
-  const [, json = ''] = /<div id="console" data-tiles="([^"]*)">/.exec(text) ?? [];
+  const [, json = ''] = /<div id="console"[^>]* data-tiles="([^"]*)">/.exec(text) ?? [];
   const plain = json.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));
   return { api, given: plain === '' ? null : JSON.parse(plain), headers, text };
 }

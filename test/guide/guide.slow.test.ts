@@ -242,7 +242,7 @@ describe('what the guide refers to', () => {
     assert.doesNotMatch(text, /(?<![\w.])\/(home|root|work|tmp|Users|mnt|opt)\//);
     const hosts = [...text.matchAll(/https?:\/\/([^/\s"'`):;]+)/g)].map((match) => match[1] as string);
     const fine =
-      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|\$API|\$POD|fleet_api|([a-z]+\.)?example\.com|github\.com|unpkg\.com|tile38\.com|docs\.protomaps\.com|www\.(traccar\.org|standardwebhooks\.com))$/;
+      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|\$API|\$POD|fleet_api|([a-z]+\.)?example\.com|github\.com|unpkg\.com|tile38\.com|docs\.protomaps\.com|www\.(naturalearthdata\.com|standardwebhooks\.com|traccar\.org))$/;
     assert.deepEqual(
       hosts.filter((host) => !fine.test(host)),
       [],

@@ -3,9 +3,9 @@ import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
 import { render, type VNode } from 'preact';
 import { Ago } from './ago.ts';
 import { boundsOf } from './map/areaShapes.ts';
-import { baseStyle, onScheme, scheme } from './map/baseStyle.ts';
+import { baseStyle } from './map/baseStyle.ts';
 import { sharesOverlay } from './map/overlay.ts';
-import { loadWorld } from './map/world.ts';
+import { onScheme, scheme } from './map/scheme.ts';
 import { html } from './parts.ts';
 
 // The page of a share: its vehicles on a map and as a list, as they move, until the link ends.
@@ -92,7 +92,6 @@ async function openMap(): Promise<void> {
   const place = document.querySelector<HTMLElement>('.map');
   if (place === null) return;
   setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
-  await loadWorld();
   try {
     map = new MapLibre({
       container: place,

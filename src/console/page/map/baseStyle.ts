@@ -4,13 +4,9 @@ import type {
   StyleSpecification,
   VectorSourceSpecification,
 } from 'maplibre-gl';
+import type { Scheme } from './scheme.ts';
 import type { VehicleColors } from './vehicles/vehicleDrawing.ts';
-import { world } from './world.ts';
-
-const PAINT = {
-  light: { sea: '#cfe0ea', land: '#f4f2ec', border: '#b9b3a6' },
-  dark: { sea: '#10161c', land: '#23282e', border: '#4a525b' },
-};
+import { worldStyle } from './worldStyle.ts';
 
 /** Chosen so that they differ in lightness as well as in hue. */
 const VEHICLES: Readonly<Record<Scheme, VehicleColors>> = {
@@ -28,36 +24,10 @@ export function vehicleColors(scheme: Scheme): VehicleColors {
   return VEHICLES[scheme];
 }
 
-/** What the service was given as tiles, or land and borders: a style, or the address of one. */
+/** What the service was given as tiles, or the world that comes with it: a style, or the address of one. */
 export function baseStyle(scheme: Scheme): StyleSpecification | string {
   if (baseTiles === null) return worldStyle(scheme);
   return 'styleUrl' in baseTiles ? baseTiles.styleUrl : tileStyle(scheme, baseTiles);
-}
-
-/** Land and borders, from the service itself. */
-export function worldStyle(scheme: Scheme): StyleSpecification {
-  const { sea, land, border } = PAINT[scheme];
-  return {
-    version: 8,
-    sources: { world: { type: 'geojson', data: world(), tolerance: 0.1 } },
-    layers: [
-      { id: 'sea', type: 'background', paint: { 'background-color': sea } },
-      {
-        id: 'land',
-        type: 'fill',
-        source: 'world',
-        filter: ['==', ['get', 'kind'], 'land'],
-        paint: { 'fill-color': land },
-      },
-      {
-        id: 'border',
-        type: 'line',
-        source: 'world',
-        filter: ['==', ['get', 'kind'], 'border'],
-        paint: { 'line-color': border },
-      },
-    ],
-  };
 }
 
 type TileSource = VectorSourceSpecification | RasterSourceSpecification;
@@ -67,7 +37,7 @@ export type BaseTiles =
   | { readonly styleUrl: string }
   | { readonly source: TileSource; readonly layers: readonly string[] };
 
-/** What the service was given (CONSOLE_TILES); null: the coasts and borders that come with it. */
+/** What the service was given (CONSOLE_TILES); null: the world that comes with it. */
 export const baseTiles: BaseTiles | null = read();
 
 function read(): BaseTiles | null {
@@ -78,21 +48,6 @@ function read(): BaseTiles | null {
   // The map fetches them in a worker, which wants whole addresses.
   const urls = tiles.source.tiles?.map((path) => location.origin + path) ?? [];
   return { source: { ...tiles.source, tiles: urls }, layers: tiles.layers };
-}
-
-/** Which colours the person prefers. */
-export type Scheme = 'light' | 'dark';
-
-const dark = matchMedia('(prefers-color-scheme: dark)');
-
-export function scheme(): Scheme {
-  return dark.matches ? 'dark' : 'light';
-}
-
-/** Calls `listener` when the person changes it, until the function that it returns is called. */
-export function onScheme(listener: () => void): () => void {
-  dark.addEventListener('change', listener);
-  return () => dark.removeEventListener('change', listener);
 }
 
 type SourcedTiles = Exclude<BaseTiles, { styleUrl: string }>;

@@ -3,7 +3,7 @@ import type { Feature } from 'geojson';
 import { AGAIN_MS, call, wait } from '../api.ts';
 import { areaDraft } from '../areaDraft.ts';
 import type { Area } from '../types.ts';
-import { areaFeature } from './areaShapes.ts';
+import { areaBounds, areaFeature } from './areaShapes.ts';
 import { chosenArea, drawnAreas } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
 
@@ -26,8 +26,8 @@ export function drawAreas(overlay: Overlay): () => void {
     const chosen = chosenArea.value;
     const features = drawnAreas.value.areas
       .filter(({ id }) => id !== drafted.value) // the draft is drawn instead
-      .map((area) => areaFeature(area, { id: area.id, color: area.color, isChosen: area.id === chosen }));
-    overlay.show(features.filter((feature): feature is Feature => feature !== null));
+      .flatMap((area) => featuresOf(area, area.id === chosen));
+    overlay.show(features);
   });
   return () => {
     asked.abort();
@@ -54,4 +54,20 @@ async function readAreas(signal: AbortSignal): Promise<void> {
     drawnAreas.value = { areas: [...areas], total, error: null };
     if (reply.data.length < PAGE) return;
   }
+}
+
+/** Its shape, and its name in the middle. */
+function featuresOf(area: Area, isChosen: boolean): Feature[] {
+  const { id, name, color } = area;
+  const shape = areaFeature(area, { id, color, isChosen });
+  const bounds = areaBounds(area);
+  if (shape === null || bounds === null) return [];
+  const [west, south, east, north] = bounds;
+  const coordinates = [(west + east) / 2, (south + north) / 2];
+  const label: Feature = {
+    type: 'Feature',
+    properties: { name, color, isChosen },
+    geometry: { type: 'Point', coordinates },
+  };
+  return [shape, label];
 }

@@ -4,10 +4,11 @@ import { callBytes, wait } from '../api.ts';
 import { filterQuery, filters } from '../filters.ts';
 import { isLarge, isSeen, isViewLive, restart, view, viewProblem } from '../largeFleet.ts';
 import type { LatLng } from '../types.ts';
-import { onScheme, scheme, vehicleColors } from './baseStyle.ts';
+import { vehicleColors } from './baseStyle.ts';
 import { CELLS_WIDE, LAT_MAX, readDeviceTile, type TilePoint, tilesOver } from './deviceTiles.ts';
 import { clustered } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
+import { onScheme, scheme } from './scheme.ts';
 import { clusterLook, colorOf, countOf, drawShares, isShares } from './shares.ts';
 
 /** For each tile in view: an account can look on for an hour without reaching its limits. */

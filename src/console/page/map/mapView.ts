@@ -14,15 +14,7 @@ import { isLarge, view } from '../largeFleet.ts';
 import { fleet, nameOfImei, shownFleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
 import { areaBounds, boundsOf } from './areaShapes.ts';
-import {
-  baseStyle,
-  baseTiles,
-  onScheme,
-  type Scheme,
-  scheme,
-  vehicleColors,
-  worldStyle,
-} from './baseStyle.ts';
+import { baseStyle, baseTiles, vehicleColors } from './baseStyle.ts';
 import { boxOf } from './box.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
@@ -47,12 +39,14 @@ import {
   draftOverlay,
   trailOverlay,
 } from './overlay.ts';
+import { onScheme, type Scheme, scheme } from './scheme.ts';
 import { clusterText } from './shares.ts';
 import { tracksLayer } from './tracks.ts';
 import { drawTrail } from './trail.ts';
 import { sizePxAt, worldPxOf } from './vehicles/vehicleDrawing.ts';
 import { VehicleLayer } from './vehicles/vehicleLayer.ts';
 import { type Near, VehicleTable } from './vehicles/vehicleTable.ts';
+import { drawGraticule, worldNames, worldStyle } from './worldStyle.ts';
 
 const STREET_ZOOM = 14;
 const FIT_ZOOM_MAX = 13;
@@ -127,10 +121,12 @@ export class MapView {
 
   #connect(): void {
     const { map } = this;
+    if (baseTiles === null) drawGraticule(map, scheme);
     const tracks = tracksLayer(map);
     map.on('style.load', () => {
       tracks.add();
       for (const overlay of Object.values(this.#overlays)) overlay.add(map);
+      addNames(map);
     });
     this.#replaceMissingStyle();
     map.on('mousemove', (event) => this.#label.point(event.point, () => this.#linesAt(event)));
@@ -206,7 +202,7 @@ export class MapView {
     if (baseTiles === null || !('styleUrl' in baseTiles)) return;
     const { host } = new URL(baseTiles.styleUrl);
     const replace = (): void => {
-      mapError.value = `The base map of ${host} cannot be loaded. Coasts and borders are shown instead.`;
+      mapError.value = `The base map of ${host} cannot be loaded. The world without streets is shown instead.`;
       this.#style = worldStyle;
       this.map.setStyle(worldStyle(scheme()));
     };
@@ -310,6 +306,12 @@ export class MapView {
 /** The label of a cluster, or of a vehicle that was read from a tile. */
 function textOf(properties: Readonly<Record<string, unknown>>): string {
   return (properties['name'] as string | undefined) ?? clusterText(properties as StatusCounts);
+}
+
+/** The names of the world stand above areas, but give way to their names. */
+function addNames(map: MapLibre): void {
+  if (map.getSource('world') === undefined) return;
+  for (const layer of worldNames(scheme())) map.addLayer(layer, 'area-name');
 }
 
 const NAMES_MAX = 5;

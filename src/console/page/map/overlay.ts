@@ -5,6 +5,8 @@ import type {
   LayerSpecification,
   Map as MapLibre,
 } from 'maplibre-gl';
+import { type Scheme, scheme } from './scheme.ts';
+import { FONT } from './worldStyle.ts';
 
 /** Layers without what the overlay adds itself. */
 export type OverlayLayer = LayerSpecification extends infer Layer
@@ -16,11 +18,11 @@ export type OverlayLayer = LayerSpecification extends infer Layer
 /** Some shapes on the map, that come back when the map is styled anew. */
 export class Overlay {
   readonly #name: string;
-  readonly #layers: readonly OverlayLayer[];
+  readonly #layers: (scheme: Scheme) => readonly OverlayLayer[];
   #map: MapLibre | null = null;
   #features: readonly Feature[] = [];
 
-  constructor(name: string, layers: readonly OverlayLayer[]) {
+  constructor(name: string, layers: (scheme: Scheme) => readonly OverlayLayer[]) {
     this.#name = name;
     this.#layers = layers;
   }
@@ -30,7 +32,8 @@ export class Overlay {
     if (map.getSource(this.#name) !== undefined) return;
     // A small circle stays round: the default takes away corners of up to three eighths of a pixel.
     map.addSource(this.#name, { type: 'geojson', data: this.#data(), tolerance: 0.1 });
-    for (const layer of this.#layers) map.addLayer({ ...layer, source: this.#name } as LayerSpecification);
+    for (const layer of this.#layers(scheme()))
+      map.addLayer({ ...layer, source: this.#name } as LayerSpecification);
   }
 
   show(features: readonly Feature[]): void {
@@ -61,7 +64,7 @@ const CHOSEN_WIDTH: ExpressionSpecification = ['case', ['get', 'isChosen'], 4, 1
 const CHOSEN_OPACITY: ExpressionSpecification = ['case', ['get', 'isChosen'], 0.35, 0.15];
 
 export function areasOverlay(): Overlay {
-  return new Overlay('areas', [
+  return new Overlay('areas', (scheme) => [
     {
       id: 'area-fill',
       type: 'fill',
@@ -81,14 +84,36 @@ export function areasOverlay(): Overlay {
       layout: ROUND,
       paint: { 'line-color': COLOR, 'line-width': CHOSEN_WIDTH },
     },
+    {
+      id: 'area-name',
+      type: 'symbol',
+      minzoom: AREA_NAMES_ZOOM,
+      filter: ['has', 'name'],
+      layout: {
+        'text-field': ['get', 'name'],
+        'text-font': FONT,
+        'text-size': 12,
+        'text-max-width': 9,
+        'symbol-sort-key': ['case', ['get', 'isChosen'], 0, 1],
+      },
+      paint: textPaint(scheme),
+    },
   ]);
+}
+
+/** Where areas of some hundred metres begin to be wider than their names. */
+const AREA_NAMES_ZOOM = 11;
+
+function textPaint(scheme: Scheme) {
+  const [ink, halo] = scheme === 'light' ? ['#2f3943', '#ffffff'] : ['#d3dae1', '#11161b'];
+  return { 'text-color': ink, 'text-halo-color': halo, 'text-halo-width': 1.5 };
 }
 
 /** Layers that a click may hit. */
 export const AREA_LAYERS = ['area-fill', 'area-track', 'area-line'];
 
 export function trailOverlay(): Overlay {
-  return new Overlay('trail', [
+  return new Overlay('trail', () => [
     {
       id: 'trail',
       type: 'line',
@@ -112,7 +137,7 @@ export function trailOverlay(): Overlay {
 /** The vehicles of a share, with their names and ways. */
 export function sharesOverlay(): Overlay {
   const isPlace: ExpressionSpecification = ['==', ['geometry-type'], 'Point'];
-  return new Overlay('shares', [
+  return new Overlay('shares', () => [
     {
       id: 'share-way',
       type: 'line',
@@ -149,7 +174,7 @@ export function sharesOverlay(): Overlay {
 /** Of a fleet that is too large: clusters with their shares by status, and single vehicles where there are few. */
 export function clustersOverlay(): Overlay {
   const isCluster: ExpressionSpecification = ['has', 'picture'];
-  return new Overlay('clusters', [
+  return new Overlay('clusters', () => [
     {
       id: 'single',
       type: 'circle',
@@ -185,7 +210,7 @@ export const CLUSTER_LAYERS = ['cluster', 'single'];
 /** The draft of an area, and what of it can be dragged. */
 export function draftOverlay(): Overlay {
   const isShape: ExpressionSpecification = ['==', ['get', 'kind'], 'shape'];
-  return new Overlay('draft', [
+  return new Overlay('draft', () => [
     {
       id: 'draft-fill',
       type: 'fill',

@@ -1,6 +1,6 @@
 import { addProtocol, type Map as MapLibre, type RequestParameters, removeProtocol } from 'maplibre-gl';
 import { token, wait } from '../api.ts';
-import { type Scheme, scheme } from './baseStyle.ts';
+import { type Scheme, scheme } from './scheme.ts';
 
 /** Of the source, of its layer, and of the addresses of its tiles. */
 const NAME = 'tracks';

@@ -23,7 +23,6 @@ import {
 } from '../map/mapState.ts';
 import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
-import { loadWorld } from '../map/world.ts';
 import { Curl, counted, grouped, html } from '../parts.ts';
 import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
@@ -209,7 +208,7 @@ export function MapPane({ isShown }: { isShown: boolean }): VNode {
 async function openMap(element: MapElement, isOpen: () => boolean): Promise<void> {
   mapError.value = null;
   try {
-    const [{ MapView }] = await Promise.all([import('../map/mapView.ts'), loadWorld()]);
+    const { MapView } = await import('../map/mapView.ts');
     if (isOpen()) element.view = new MapView(element);
   } catch (error) {
     const { name, message } = error as Error;
