@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ApiCall, Failure, Reply } from './reply.ts';
 
 const STORED_TOKEN = 'fleet-session';
 
@@ -18,47 +19,6 @@ export function serverNowMs(): number {
 export function takeServerTime(response: Response): void {
   const ms = Date.parse(response.headers.get('date') ?? '');
   if (!Number.isNaN(ms)) behindMs = ms - Date.now();
-}
-
-export interface ApiCall {
-  readonly method: string;
-  /** Below the origin, with its query. */
-  readonly path: string;
-  readonly body?: unknown;
-  /** The same for the same wish: sent twice, it is done once. */
-  readonly idempotencyKey?: string;
-}
-
-/** What is wrong with a field, as the API says it, or as the page found before it asked. */
-export interface FieldError {
-  /** Null: the call as a whole. */
-  readonly field: string | null;
-  readonly message: string;
-}
-
-interface Note {
-  readonly message: string;
-}
-
-export type Reply<T> =
-  | {
-      readonly ok: true;
-      readonly data: T;
-      readonly meta: {
-        readonly total?: number;
-        readonly points?: number;
-        readonly window?: { readonly from: string; readonly to: string };
-        readonly notes?: readonly Note[];
-        readonly warnings?: readonly Note[];
-      };
-    }
-  | Failure;
-
-interface Failure {
-  readonly ok: false;
-  readonly status: number;
-  readonly message: string;
-  readonly details: readonly FieldError[];
 }
 
 /** One call of v1. A session that has ended leads back to the login. */
@@ -103,11 +63,12 @@ async function answerTo(
   const json = await response.json().catch(() => ({}));
   const { code, message = `The service answered ${response.status}.`, details = [] } = json.error ?? {};
   if (code === 'API_KEY_REQUIRED' && token.value === asked) forgetSession();
-  return { ...failure(response.status, message), details };
+  const limit = response.status === 429 ? message : null;
+  return { ...failure(response.status, message), limit, details };
 }
 
 function failure(status: number, message: string): Failure {
-  return { ok: false, status, message, details: [] };
+  return { ok: false, status, message, limit: null, details: [] };
 }
 
 /** What went wrong, or null once the session is open. */

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { ApiCall } from './api.ts';
+import type { ApiCall } from './reply.ts';
 import type { Area, LatLng } from './types.ts';
 
 export type AreaType = Area['type'];

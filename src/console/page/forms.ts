@@ -1,7 +1,7 @@
 import { type ComponentChildren, createContext, type VNode } from 'preact';
 import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { FieldError, Reply } from './api.ts';
 import { html } from './parts.ts';
+import type { FieldError, Reply } from './reply.ts';
 
 const Shown = createContext<{ readonly id: string; readonly errors: readonly FieldError[] }>({
   id: '',

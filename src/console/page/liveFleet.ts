@@ -128,9 +128,7 @@ class LiveFleet {
         largeTotal.value = reply.data?.total ?? 0;
         return largeTotal.value > LIMITS.fleet ? this.#becomeLarge() : undefined;
       }
-      await this.#rest(
-        reply.status === 429 ? { kind: 'limited', message: reply.message } : { kind: 'ended' },
-      );
+      await this.#rest(reply.limit === null ? { kind: 'ended' } : { kind: 'limited', message: reply.limit });
     }
   }
 

@@ -1,6 +1,6 @@
 import htm from 'htm';
 import { type ComponentChildren, h, type VNode } from 'preact';
-import type { ApiCall, Reply } from './api.ts';
+import type { ApiCall, Reply } from './reply.ts';
 
 /** Markup as a tagged template, without a build step. */
 export const html = (htm as unknown as { bind(create: typeof h): unknown }).bind(h) as (

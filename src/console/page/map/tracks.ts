@@ -1,5 +1,5 @@
 import { addProtocol, type Map as MapLibre, type RequestParameters, removeProtocol } from 'maplibre-gl';
-import { token, wait } from '../api.ts';
+import { callBytes, wait } from '../api.ts';
 import { type Scheme, scheme } from './scheme.ts';
 
 /** Of the source, of its layer, and of the addresses of its tiles. */
@@ -21,10 +21,10 @@ export function tracksLayer(map: MapLibre): { add(): void; close(): void } {
     await wait(SETTLE_MS, signal);
     await freeCall(calls, signal);
     signal.throwIfAborted();
-    const path = url.replace(`${NAME}://`, `/api/v1/tiles/${NAME}/`);
-    const response = await fetch(path, { headers: { Authorization: `Bearer ${token.value}` }, signal });
-    // 204, or refused for now: there is nothing to draw until the tiles are asked for again.
-    return { data: response.ok ? await response.arrayBuffer() : new ArrayBuffer(0) };
+    const reply = await callBytes(url.replace(`${NAME}://`, `/api/v1/tiles/${NAME}/`), signal);
+    signal.throwIfAborted();
+    // Refused for now, or out of reach: there is nothing to draw until the tiles are asked for again.
+    return { data: reply.ok ? reply.data.buffer : new ArrayBuffer(0) };
   });
   const refresh = setInterval(() => {
     if (map.getSource(NAME) !== undefined && !document.hidden) map.refreshTiles(NAME);

@@ -1,6 +1,7 @@
 import { effect, untracked } from '@preact/signals';
-import { AGAIN_MS, call, isRefusedForNow, type Reply, wait } from '../api.ts';
+import { AGAIN_MS, call, isRefusedForNow, wait } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
+import type { Reply } from '../reply.ts';
 import type { HistoryPoint, LatLng } from '../types.ts';
 import { unwrapped } from './areaShapes.ts';
 import { pointAt } from './day.ts';

@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type FieldError, useLoaded } from '../api.ts';
+import { useLoaded } from '../api.ts';
 import { nameOf } from '../fleet.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
 import { Curl, counted, duration, html, Time } from '../parts.ts';
+import type { FieldError } from '../reply.ts';
 import type { Area, Explanation, FleetEvent } from '../types.ts';
 import { useFound } from './foundDevices.ts';
 

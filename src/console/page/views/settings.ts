@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type Reply, useLoaded } from '../api.ts';
+import { useLoaded } from '../api.ts';
 import { fleet, fleetSize } from '../liveFleet.ts';
 import { Curl, grouped, html } from '../parts.ts';
+import type { Reply } from '../reply.ts';
 import type { DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
 import { Shares } from './shares.ts';

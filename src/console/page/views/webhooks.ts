@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type ApiCall, call, type Reply, useLoaded } from '../api.ts';
+import { call, useLoaded } from '../api.ts';
 import { Confirm, Field, Form, Panel, useSending, wordsOf } from '../forms.ts';
 import { Curl, html, List, Secret, Time } from '../parts.ts';
+import type { ApiCall, Reply } from '../reply.ts';
 import type { Delivery, Webhook } from '../types.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';

@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type ApiCall, call, type Reply } from '../../api.ts';
+import { call } from '../../api.ts';
 import { type AreaBody, type AreaType, areaDraft, changeDraft, endDraft, saveCall } from '../../areaDraft.ts';
 import { Confirm, Field, Form, Panel, type Sending, useDraftText, useSending } from '../../forms.ts';
 import { nameOfImei } from '../../liveFleet.ts';
 import { Curl, counted, html, Time } from '../../parts.ts';
+import type { ApiCall, Reply } from '../../reply.ts';
 import type { Area, BacktestResult, LatLng } from '../../types.ts';
 import { formatCoordinates, parseCoordinates } from './coordinates.ts';
 
