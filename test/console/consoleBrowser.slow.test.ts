@@ -310,11 +310,22 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     for (const view of ['Map', 'Devices', 'Areas', 'Events', 'Settings']) {
       await show(view);
       await page.getByRole('heading', { name: view, exact: true }).waitFor();
-      if (view === 'Areas') await page.getByRole('button', { name: 'New area' }).click();
-      await page.locator('summary').first().click();
-      const curl = await page.locator('.curl pre').first().textContent();
-      assert.match(curl ?? '', /^curl -s .*\/api\/v1\//);
+      if (view === 'Areas') {
+        await page.getByRole('button', { name: 'New area' }).click();
+        await page.getByRole('form', { name: 'Area' }).waitFor();
+      }
+      for (const hidden of await page.locator('summary').all()) await hidden.click();
+      const toggle = page.getByRole('button', { name: 'API', exact: true });
+      await toggle.waitFor();
+      assert.equal(await page.getByLabel('As curl').count(), 0, 'unless a person asks for it');
+      await toggle.click();
+      for (const [label, call] of [
+        ['As curl', /^curl -s .*\/api\/v1\//],
+        ['In TypeScript', /await fetch\(/],
+      ] as const)
+        await page.getByLabel(label).filter({ hasText: call }).first().waitFor();
       await looksRight(view);
+      await toggle.click();
     }
     assert.deepEqual(complaints, []);
   });

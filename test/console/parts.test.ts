@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { stripTypeScriptTypes } from 'node:module';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { agoText } from '../../src/console/page/ago.ts';
 import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
-import { counted, curlOf, duration } from '../../src/console/page/parts.ts';
+import { counted, curlOf, duration, fetchOf } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
 import { reasonOf } from '../../src/console/page/views/webhooks.ts';
 import { formatDuration } from '../../src/lib/time.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
+import { runs } from '../support/torture.ts';
 
 const device = (imei: string, name: string | null, plate: string | null = null): KnownDevice => ({
   imei,
@@ -77,37 +79,66 @@ describe('a stream in pieces', () => {
 });
 
 test('a call as curl reaches a shell as it is, whatever its body has', () => {
-  fc.assert(
-    fc.property(
-      fc.string({ unit: anyCharacter }).filter((text) => !text.includes('\0')),
-      (name) => {
-        const line = curlOf('http://127.0.0.1:1', {
-          method: 'POST',
-          path: "/api/v1/x?a='1",
-          body: { name },
-          idempotencyKey: "a'b",
-        });
-        const { stdout } = spawnSync('sh', ['-c', `curl() { printf '%s\\n' "$@"; }; ${line}`], {
-          encoding: 'utf8',
-          env: { SESSION: 'fs_x' },
-        });
-        assert.deepEqual(stdout.split('\n').slice(0, -1), [
-          '-s',
-          '-X',
-          'POST',
-          '-H',
-          'Authorization: Bearer fs_x',
-          '-H',
-          "Idempotency-Key: a'b",
-          '-H',
-          'Content-Type: application/json',
-          '-d',
-          JSON.stringify({ name }),
-          "http://127.0.0.1:1/api/v1/x?a='1",
-        ]);
-      },
-    ),
-    { numRuns: 20 },
+  const name = fc.string({ unit: anyCharacter }).filter((text) => !text.includes('\0'));
+  const names = fc.sample(name, { seed: 1, numRuns: runs(200) });
+  const lines = names.map((name) =>
+    curlOf('http://127.0.0.1:1', {
+      method: 'POST',
+      path: "/api/v1/x?a='1",
+      body: { name },
+      idempotencyKey: "a'b",
+    }),
+  );
+  // One shell for all of them: to start one takes longer than all its calls.
+  const { stdout } = spawnSync('sh', ['-s'], {
+    input: `curl() { printf '%s\\n' "$@"; }\n${lines.join('\n')}\n`,
+    encoding: 'utf8',
+    env: { SESSION: 'fs_x' },
+  });
+  const given = (name: string) => [
+    '-s',
+    '-X',
+    'POST',
+    '-H',
+    'Authorization: Bearer fs_x',
+    '-H',
+    "Idempotency-Key: a'b",
+    '-H',
+    'Content-Type: application/json',
+    '-d',
+    JSON.stringify({ name }),
+    "http://127.0.0.1:1/api/v1/x?a='1",
+  ];
+  assert.deepEqual(stdout.split('\n').slice(0, -1), names.flatMap(given));
+});
+
+test('a call in TypeScript sends what it says, whatever its body has', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: anyCharacter }), async (name) => {
+      const call = { method: 'PUT', path: "/api/v1/x?a='1", body: { name }, idempotencyKey: `a"'${name}` };
+      const code = stripTypeScriptTypes(fetchOf('http://127.0.0.1:1', call));
+      const sent: unknown[] = [];
+      const run = new Function('fetch', 'SESSION', `return (async () => { ${code}; return data; })()`);
+      const answer = (...asked: unknown[]) => {
+        sent.push(asked);
+        return Promise.resolve({ json: () => Promise.resolve({ data: 'an answer' }) });
+      };
+      assert.equal(await run(answer, 'fs_x'), 'an answer');
+      const headers = {
+        Authorization: 'Bearer fs_x',
+        'Idempotency-Key': call.idempotencyKey,
+        'Content-Type': 'application/json',
+      };
+      const options = { method: 'PUT', headers, body: JSON.stringify({ name }) };
+      assert.deepEqual(sent, [["http://127.0.0.1:1/api/v1/x?a='1", options]]);
+    }),
+    { numRuns: 50 },
+  );
+  assert.doesNotThrow(
+    () =>
+      new Function(
+        `async () => { ${stripTypeScriptTypes(fetchOf('', { method: 'GET', path: '/api/v1/stream' }))} }`,
+      ),
   );
 });
 

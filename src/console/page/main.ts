@@ -5,7 +5,7 @@ import { logIn, logOut, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
 import { Icon, type IconName } from './icons.ts';
 import { followFleet, line } from './liveFleet.ts';
-import { html } from './parts.ts';
+import { apiShown, html } from './parts.ts';
 import { Areas } from './views/areas/areas.ts';
 import { Devices } from './views/devices.ts';
 import { Events } from './views/events.ts';
@@ -48,7 +48,11 @@ function Shell(): VNode {
         )}
       </nav>
       <${Line} />
-      <button type="button" class="quiet" onClick=${leave}><${Icon} name="leave" />Log out</button>
+      <button type="button" class="quiet" aria-pressed=${apiShown.value !== ''} title="Show the calls behind each view"
+        onClick=${() => {
+          apiShown.value = apiShown.value === '' ? 'shown' : '';
+        }}><${Icon} name="api" /><span>API</span></button>
+      <button type="button" class="quiet" onClick=${leave}><${Icon} name="leave" /><span>Log out</span></button>
     </header>
     <div class=${isWithMap ? 'with-map' : ''}>
       <${MapPane} isShown=${isWithMap} />

@@ -1,3 +1,4 @@
+import { type Signal, signal } from '@preact/signals';
 import htm from 'htm';
 import { type ComponentChildren, h, type VNode } from 'preact';
 import type { ApiCall, Reply } from './reply.ts';
@@ -8,13 +9,26 @@ export const html = (htm as unknown as { bind(create: typeof h): unknown }).bind
   ...values: unknown[]
 ) => VNode;
 
-/** The call behind a view, to be pasted into a shell. */
-export function Curl({ call }: { call: ApiCall }): VNode {
-  return html`<details class="curl">
-    <summary>As curl</summary>
-    <pre tabindex="0">${curlOf(location.origin, call)}</pre>
+/** A setting that the browser keeps. `parse` reads it from any text; '' means that nothing is kept. */
+export function kept<T extends string>(name: string, parse: (text: string) => T): Signal<T> {
+  const storage = globalThis.localStorage;
+  const choice = signal(parse(storage?.getItem(name) ?? ''));
+  choice.subscribe((value) => storage?.setItem(name, value));
+  return choice;
+}
+
+/** Whether each view shows the calls behind it. */
+export const apiShown = kept('fleet-api', (text) => (text === 'shown' ? 'shown' : ''));
+
+/** A call behind what a view shows, to be pasted into a shell or a program; nothing until a person asks for them. */
+export function CallBehind({ call }: { call: ApiCall }): VNode | null {
+  if (apiShown.value === '') return null;
+  const { method, path } = call;
+  return html`<section class="call" aria-label=${`The call ${method} ${path}`}>
+    <pre tabindex="0" aria-label="As curl">${curlOf(location.origin, call)}</pre>
+    <pre tabindex="0" aria-label="In TypeScript">${fetchOf(location.origin, call)}</pre>
     <p>SESSION is the token that POST /api/v1/session answers. With an API key, send X-API-Key to /api/v3 instead.</p>
-  </details>`;
+  </section>`;
 }
 
 /** A list that was asked for: waiting, failed, empty, or there. */
@@ -82,6 +96,25 @@ export function curlOf(origin: string, { method, path, body, idempotencyKey }: A
       : [`-H 'Content-Type: application/json' -d ${shellWord(JSON.stringify(body))}`]),
     shellWord(`${origin}${path}`),
   ].join(' ');
+}
+
+/** The call as TypeScript. The token stays out of it: it is taken from the constant SESSION. */
+export function fetchOf(origin: string, { method, path, body, idempotencyKey }: ApiCall): string {
+  const headers = [
+    "Authorization: 'Bearer ' + SESSION",
+    ...(idempotencyKey === undefined ? [] : [`'Idempotency-Key': ${JSON.stringify(idempotencyKey)}`]),
+    ...(body === undefined ? [] : ["'Content-Type': 'application/json'"]),
+  ];
+  return [
+    `const response = await fetch(${JSON.stringify(origin + path)}, {`,
+    ...(method === 'GET' ? [] : [`  method: '${method}',`]),
+    `  headers: { ${headers.join(', ')} },`,
+    ...(body === undefined ? [] : [`  body: JSON.stringify(${JSON.stringify(body)}),`]),
+    '});',
+    path.startsWith('/api/v1/stream')
+      ? 'for await (const text of response.body!.pipeThrough(new TextDecoderStream())) console.log(text);'
+      : 'const { data } = await response.json();',
+  ].join('\n');
 }
 
 /** The first thing that a key can be asked, as a line for a POSIX shell; null where its permissions open nothing by themselves. */

@@ -6,7 +6,7 @@ import { filters } from '../filters.ts';
 import { type KnownDevice, nameOf } from '../fleet.ts';
 import { isLarge } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
-import { Curl, grouped, html } from '../parts.ts';
+import { CallBehind, grouped, html } from '../parts.ts';
 import { FilterBar } from './filterBar.ts';
 import { devicesPath, useFound } from './foundDevices.ts';
 
@@ -40,7 +40,7 @@ export function Devices(): VNode {
       <button type="button" onClick=${reload}>Refresh</button>
     </p>`
     }
-    <${Curl} call=${{ method: 'GET', path }} />
+    <${CallBehind} call=${{ method: 'GET', path }} />
   `;
 }
 

@@ -3,7 +3,7 @@ import { askedEvent, vehicleAddress } from '../address.ts';
 import { Panel } from '../forms.ts';
 import { Icon } from '../icons.ts';
 import { events, firstEvents } from '../liveFleet.ts';
-import { Curl, html, Time } from '../parts.ts';
+import { CallBehind, html, Time } from '../parts.ts';
 import type { FleetEvent } from '../types.ts';
 import { Explained, explainPath } from './explanation.ts';
 
@@ -51,7 +51,7 @@ export function Events(): VNode {
       ({ day, happened }) =>
         html`<h3 key=${day}>${day}</h3><ol class="rows happenings">${happened.map(row)}</ol>`,
     )}
-    <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=events' }} />
+    <${CallBehind} call=${{ method: 'GET', path: '/api/v1/stream?include=events' }} />
   `;
 }
 

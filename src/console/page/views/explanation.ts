@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
 import { nameOf } from '../fleet.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
-import { Curl, counted, duration, html, Time } from '../parts.ts';
+import { CallBehind, counted, duration, html, Time } from '../parts.ts';
 import type { FieldError } from '../reply.ts';
 import type { Area, Explanation, FleetEvent } from '../types.ts';
 import { useFound } from './foundDevices.ts';
@@ -26,7 +26,7 @@ export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: 
         ${` ${duration(visit.seconds)}`}, ${visit.outcome.replaceAll('_', ' ')}</li>`,
     )}${gaps.map(({ from, to }) => html`<li>no points from <${Time} at=${from} /> to <${Time} at=${to} /></li>`)}</ul>
     <ul>${notes.map(({ message: note }) => html`<li>${note}</li>`)}</ul>
-    <${Curl} call=${{ method: 'GET', path }} />
+    <${CallBehind} call=${{ method: 'GET', path }} />
   </div>`;
 }
 

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { Ago } from '../ago.ts';
 import { call, serverNowMs, useLoaded } from '../api.ts';
 import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
-import { Curl, html, keyCurl, List, Secret, Time } from '../parts.ts';
+import { CallBehind, html, keyCurl, List, Secret, Time } from '../parts.ts';
 
 /** Of v1, which the description leaves out. */
 interface Key {
@@ -38,7 +38,7 @@ export function Keys(): VNode {
     <h3>API keys</h3>
     <${List} reply=${reply} reload=${reload} empty="There are no keys yet. Make one below for each program that uses the API."
       show=${(keys: readonly Key[]) => html`<ul class="rows">${keys.map((key) => html`<${KeyRow} key=${key.id} apiKey=${key} reload=${reload} />`)}</ul>`} />
-    <${Curl} call=${{ method: 'GET', path: PATH }} />
+    <${CallBehind} call=${{ method: 'GET', path: PATH }} />
     <${NewKey} reload=${reload} />
   </section>`;
 }
@@ -83,7 +83,7 @@ function ChangeKey({ apiKey, reload, close }: { apiKey: Key; reload: () => void;
   const { name, scopes, allowlist } = apiKey;
   return html`<${Panel} label=${`Change ${name}`} close=${close}>
     <${KeyForm} label="Key" button="Save" sending=${sending} submit=${submit} apiKey=${apiKey} />
-    <${Curl} call=${{ method: 'PATCH', path, body: { name, scopes, allowlist } }} />
+    <${CallBehind} call=${{ method: 'PATCH', path, body: { name, scopes, allowlist } }} />
   <//>`;
 }
 

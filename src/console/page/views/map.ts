@@ -23,7 +23,7 @@ import {
 } from '../map/mapState.ts';
 import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
-import { Curl, counted, grouped, html } from '../parts.ts';
+import { CallBehind, counted, grouped, html } from '../parts.ts';
 import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
 import { useFound } from './foundDevices.ts';
@@ -52,7 +52,7 @@ export function MapPanel(): VNode {
     ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
     ${error === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
     ${!isSought && list}
-    <${Curl} call=${{ method: 'GET', path: clustered.value?.path ?? streamPath(openStream.value ?? '') }} />
+    <${CallBehind} call=${{ method: 'GET', path: clustered.value?.path ?? streamPath(openStream.value ?? '') }} />
   `;
 }
 
@@ -161,7 +161,7 @@ function HoursTrail({ imei }: { imei: string }): VNode {
         trailHours.value = Number((event.currentTarget as HTMLSelectElement).value);
       }}>${HOURS.map((hours) => html`<option value=${hours}>${hours === 0 ? 'no trail' : `${hours} h`}</option>`)}</select>
     </label>
-    ${trailHours.value > 0 && html`<p role="status">${trailText()}</p><${Curl} call=${{ method: 'GET', path: trailPath(imei, trailHours.value) }} />`}
+    ${trailHours.value > 0 && html`<p role="status">${trailText()}</p><${CallBehind} call=${{ method: 'GET', path: trailPath(imei, trailHours.value) }} />`}
   `;
 }
 

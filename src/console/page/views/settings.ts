@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
 import { fleet, fleetSize } from '../liveFleet.ts';
-import { Curl, grouped, html } from '../parts.ts';
+import { CallBehind, grouped, html } from '../parts.ts';
 import type { Reply } from '../reply.ts';
 import type { DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
@@ -69,7 +69,7 @@ function Usage({ round }: { round: number }): VNode {
     </table>
     <p>Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
       unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
-    <${Curl} call=${{ method: 'GET', path: USAGE }} /><${Curl} call=${{ method: 'GET', path: SUMMARY }} />
+    <${CallBehind} call=${{ method: 'GET', path: USAGE }} /><${CallBehind} call=${{ method: 'GET', path: SUMMARY }} />
   </section>`;
 }
 

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, serverNowMs, useLoaded } from '../api.ts';
 import { Choices, Confirm, Field, Form, useSending, wordsOf } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
-import { Curl, html, List, Secret, Time } from '../parts.ts';
+import { CallBehind, html, List, Secret, Time } from '../parts.ts';
 import type { Share } from '../types.ts';
 
 const PATH = '/api/v1/shares?limit=200';
@@ -18,7 +18,7 @@ export function Shares(): VNode {
     <${List} reply=${reply} reload=${reload}
       empty="No vehicle is shared. Make a link below: whoever has it sees the vehicle on a map, without a login."
       show=${(all: readonly Share[]) => html`<ul class="rows">${all.map((share) => html`<${ShareRow} key=${share.id} share=${share} reload=${reload} />`)}</ul>`} />
-    <${Curl} call=${{ method: 'GET', path: PATH }} />
+    <${CallBehind} call=${{ method: 'GET', path: PATH }} />
     <${NewShare} reload=${reload} />
   </section>`;
 }

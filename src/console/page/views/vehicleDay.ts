@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { AGAIN_MS, callBytes, serverNowMs, useLoaded, wait } from '../api.ts';
 import { boundsOfDay, dateOf, dayPath, dayQuery, pointAt, readDay } from '../map/day.ts';
 import { askedDay, type Day, type DayPoint, day, dayAtMs } from '../map/mapState.ts';
-import { Curl, counted, duration, html } from '../parts.ts';
+import { CallBehind, counted, duration, html } from '../parts.ts';
 import type { HistoryPeriod } from '../types.ts';
 
 const FORMATS = ['csv', 'gpx', 'geojson', 'parquet'];
@@ -78,7 +78,7 @@ function Sums(asked: OfDay): VNode {
     ['Top speed', max_speed_kmh === null ? '–' : `${Math.round(max_speed_kmh)} km/h`],
   ];
   return html`<dl class="sums">${lines.map(([what, value]) => html`<div key=${what}><dt>${what}</dt><dd>${value}</dd></div>`)}</dl>
-    <${Curl} call=${{ method: 'GET', path }} />`;
+    <${CallBehind} call=${{ method: 'GET', path }} />`;
 }
 
 /** The speed over the day, and a moment of it that the map shows. */

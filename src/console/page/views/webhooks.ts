@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, useLoaded } from '../api.ts';
 import { Confirm, Field, Form, Panel, useSending, wordsOf } from '../forms.ts';
-import { Curl, html, List, Secret, Time } from '../parts.ts';
+import { CallBehind, html, List, Secret, Time } from '../parts.ts';
 import type { ApiCall, Reply } from '../reply.ts';
 import type { Delivery, Webhook } from '../types.ts';
 
@@ -27,7 +27,7 @@ export function Webhooks({ changed }: { changed: () => void }): VNode {
     <h3>Webhooks</h3>
     <${List} reply=${reply} reload=${reload} empty="There are no webhooks yet. Enter below where events are to be sent."
       show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} />`)}</ul>`} />
-    <${Curl} call=${{ method: 'GET', path: PATH }} />
+    <${CallBehind} call=${{ method: 'GET', path: PATH }} />
     <${NewWebhook} reload=${reload} />
   </section>`;
 }
@@ -144,7 +144,7 @@ function Deliveries({
     <button type="button" onClick=${reload}>Refresh</button>
     <${List} reply=${reply} reload=${reload} empty="Nothing was sent yet. Send a test, or wait for an event."
       show=${(all: readonly Delivery[]) => html`<ul class="rows">${all.map(row)}</ul>`} />
-    <${Curl} call=${{ method: 'GET', path }} />
+    <${CallBehind} call=${{ method: 'GET', path }} />
     <${ReplayAll} webhookId=${webhook.id} done=${replayed} />
   <//>`;
 }
@@ -161,7 +161,7 @@ function ReplayAll({ webhookId, done }: { webhookId: number; done: (count: numbe
     <${Field} name="from" label="Made since (empty: ever)" type="datetime-local" value=${since}
       onInput=${(event: InputEvent) => setSince((event.currentTarget as HTMLInputElement).value)} />
     <button>Replay all that failed</button>
-    <${Curl} call=${replay} />
+    <${CallBehind} call=${replay} />
   <//>`;
 }
 

@@ -4,7 +4,7 @@ import { call } from '../../api.ts';
 import { type AreaBody, type AreaType, areaDraft, changeDraft, endDraft, saveCall } from '../../areaDraft.ts';
 import { Confirm, Field, Form, Panel, type Sending, useDraftText, useSending } from '../../forms.ts';
 import { nameOfImei } from '../../liveFleet.ts';
-import { Curl, counted, html, Time } from '../../parts.ts';
+import { CallBehind, counted, html, Time } from '../../parts.ts';
 import type { ApiCall, Reply } from '../../reply.ts';
 import type { Area, BacktestResult, LatLng } from '../../types.ts';
 import { formatCoordinates, parseCoordinates } from './coordinates.ts';
@@ -87,7 +87,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
       <button class="main">${sending.isBusy ? 'Waiting…' : 'Save'}</button>
     <//>
     ${id !== null && html`<${Confirm} label="Delete" sure="Delete this area permanently" run=${remove} />`}
-    <${Curl} call=${saveCall(draft)} />
+    <${CallBehind} call=${saveCall(draft)} />
   <//>`;
 }
 
@@ -167,7 +167,7 @@ function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean 
       ${trial !== null && trial.of !== draft?.body && html`<p>The draft has changed since. Try it again.</p>`}
       ${trial !== null && trial.of === draft?.body && html`<${Outcome} trial=${trial} />`}
     </div>
-    ${draft !== null && html`<${Curl} call=${trialCall(draft.body, trial?.atMs ?? Date.now())} />`}
+    ${draft !== null && html`<${CallBehind} call=${trialCall(draft.body, trial?.atMs ?? Date.now())} />`}
   </div>`;
 }
 

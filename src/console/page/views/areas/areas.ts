@@ -8,7 +8,7 @@ import { Panel } from '../../forms.ts';
 import { Icon } from '../../icons.ts';
 import { events } from '../../liveFleet.ts';
 import { chosenArea, drawnAreas } from '../../map/mapState.ts';
-import { Curl, duration, html, List, Time } from '../../parts.ts';
+import { CallBehind, duration, html, List, Time } from '../../parts.ts';
 import type { Area, AreaDevice } from '../../types.ts';
 import { AskWhy } from '../explanation.ts';
 import { AreaForm } from './areaForm.ts';
@@ -48,7 +48,7 @@ export function Areas(): VNode {
       show=${(areas: readonly Area[]) => html`<ul class="rows">${areas.map(row)}</ul>`} />
     ${offset > 0 && html`<button type="button" onClick=${() => setOffset(offset - PAGE)}>Previous</button>`}
     ${listed.length === PAGE && html`<button type="button" onClick=${() => setOffset(offset + PAGE)}>Next</button>`}
-    <${Curl} call=${{ method: 'GET', path }} />
+    <${CallBehind} call=${{ method: 'GET', path }} />
     ${chosen !== undefined && html`<${ChosenArea} key=${chosen.id} area=${chosen} edit=${() => begin(chosen)} close=${() => choose(null)} />`}
   `;
 }
@@ -67,7 +67,7 @@ function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close
     <button type="button" aria-expanded=${isAsking} onClick=${() => setAsking(!isAsking)}>Why did it not report?</button>
     ${isAsking && html`<${AskWhy} area=${area} close=${() => setAsking(false)} />`}
     <${InsideList} round=${round} path=${path} />
-    <${Curl} call=${{ method: 'GET', path }} />
+    <${CallBehind} call=${{ method: 'GET', path }} />
   <//>`;
 }
 
