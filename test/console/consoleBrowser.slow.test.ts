@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import type { BrowserContext, Page, Route } from 'playwright-core';
-import { dateOf } from '../../src/console/page/map/day.ts';
+import { dateOf } from '../../src/console/page/format.ts';
 import { focused, focusedName } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, POD_ENV, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
@@ -87,20 +87,26 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('Loading…').waitFor();
     assert.equal(await page.getByText('Nothing has happened yet').count(), 0, 'nobody knows yet');
     await refuse(await asked.promise);
-    await page.getByText(`Earlier events could not be read: ${LIMIT}. They`).waitFor();
+    await page.getByText(`Earlier events could not be read: ${LIMIT}, until `).waitFor();
     assert.equal(await page.getByText('Nothing has happened yet').count(), 0);
     await page.unroute('**/api/v1/events?*');
     await page.clock.fastForward(21_000);
     await page.getByText('Nothing has happened yet').waitFor();
 
     await page.route('**/api/v1/stream*', refuse);
+    const inAnHour = () =>
+      page.evaluate<string>('new Date(Date.now() + 3_600_000).toLocaleTimeString("en-GB")');
+    const earliest = await inAnHour();
     await page.reload();
-    const inAnHour = (await page.evaluate('new Date(Date.now() + 3_600_000).toLocaleTimeString()')) as string;
     const said = page.getByText(`Not live: ${LIMIT}, until `);
     await said.waitFor();
     const [, until = '', again = ''] =
       /until (.*) at the latest\. Next try at (.*)\./.exec((await said.textContent()) ?? '') ?? [];
-    assert.ok(secondsBetween(inAnHour, until) <= 20, `${until} is about ${inAnHour}`);
+    const latest = await inAnHour();
+    assert.ok(
+      secondsFrom(earliest, until) + secondsFrom(until, latest) === secondsFrom(earliest, latest),
+      `${until} is not between ${earliest} and ${latest}`,
+    );
     await page.clock.fastForward(21_000);
     await page.getByText(`Next try at ${again}.`).waitFor({ state: 'detached' });
     assert.ok((await said.textContent())?.includes(`until ${until} at the latest`), 'still the same window');
@@ -139,6 +145,12 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await show('Events');
     await page.getByRole('button', { name: new RegExp(`Why: .*entered ${name}`) }).click();
     await page.locator('.why').getByText('inside from').waitFor();
+    await page.locator('.why > p time').first().waitFor();
+    assert.doesNotMatch(
+      (await page.locator('.why').textContent()) ?? '',
+      /\dT\d\d:/,
+      'its times are written like all others',
+    );
     await opened.send(VAN, FAR);
     await page.getByText(`left ${name}`).first().waitFor();
     assert.deepEqual(complaints, []);
@@ -213,7 +225,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
         { latitude: 41, longitude: 12 + n / 1_000, speed_kmh: 20 + n },
         noon.getTime() + n * 10_000,
       );
-    const { page, complaints, logIn: enter } = await opened.visitAgain();
+    const { page, complaints, logIn: enter, show } = await opened.visitAgain();
     await page.goto(`${opened.pod.api}/console#map/${BUS}`);
     await enter(OWNER);
     const shown = page.getByLabel('A day');
@@ -234,6 +246,15 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     assert.deepEqual(await violationsIn(page), []);
     await shown.getByRole('button', { name: 'Last hours' }).click();
     await page.getByLabel('Trail of the last').waitFor();
+
+    await show('Settings');
+    await page.getByLabel('Ways and speeds').selectOption('Miles');
+    await page.getByLabel('Time zone').selectOption('Asia/Tokyo');
+    await page.reload();
+    await show('Devices');
+    const row = page.getByRole('row', { name: 'Bus 3' });
+    await row.getByText(/^\d+ mph$/).waitFor();
+    await row.locator('time[title$="(Asia/Tokyo)"]').waitFor();
     assert.deepEqual(complaints, []);
   });
 
@@ -433,10 +454,9 @@ const refuse = (route: Route): Promise<void> =>
     .fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: LIMIT } } })
     .catch(() => undefined);
 
-/** Between two times of a day, as the browser writes them. */
-function secondsBetween(a: string, b: string): number {
-  const ms = Math.abs(dayMs(a) - dayMs(b));
-  return Math.min(ms, DAY_MS - ms) / 1_000;
+/** From one time of a day, as the browser writes them, to the next time that it is the other. */
+function secondsFrom(a: string, b: string): number {
+  return ((dayMs(b) - dayMs(a) + DAY_MS) % DAY_MS) / 1_000;
 }
 
 function dayMs(time: string): number {

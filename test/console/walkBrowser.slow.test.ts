@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { fieldText } from '../../src/console/page/format.ts';
 import { focused } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
@@ -47,7 +48,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await page.getByRole('button', { name: 'Why did it not report?' }).click();
     const why = page.getByRole('form', { name: 'Why' });
     await why.getByLabel('Device: name').fill('bus');
-    await why.getByLabel('From').fill(localMinute(then - MINUTE_MS));
+    await why.getByLabel('From').fill(fieldText(then - MINUTE_MS));
     await why.getByRole('button', { name: 'Explain' }).click();
     await page.locator('.why').getByText('area did not exist').waitFor();
     await why.getByLabel('Device: name').fill('van');
@@ -175,7 +176,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(await violationsIn(page), [], 'deliveries');
 
     receiver.behave([200]);
-    await page.getByLabel('Made since').fill(localMinute(Date.now() - 10 * MINUTE_MS));
+    await page.getByLabel('Made since').fill(fieldText(Date.now() - 10 * MINUTE_MS));
     await page.getByRole('button', { name: 'Replay all that failed' }).click();
     await page.getByText('1 deliveries are sent again.').waitFor();
     await refreshedTo(/delivered[\s\S]*delivered/);
@@ -186,8 +187,3 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     assert.equal(headers['x-service-signature'], `sha256=${signature}`);
   }
 });
-
-/** As a field for date and time takes it. */
-function localMinute(ms: number): string {
-  return new Date(ms - new Date(ms).getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 16);
-}

@@ -1,25 +1,12 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { takeServerTime, timeText } from './format.ts';
 import type { ApiCall, Failure, Reply } from './reply.ts';
 
 const STORED_TOKEN = 'fleet-session';
 
 /** The token of the session; null when nobody is logged in. It is gone when the tab is closed. */
 export const token = signal<string | null>(globalThis.sessionStorage?.getItem(STORED_TOKEN) ?? null);
-
-/** What the clock of this machine is behind that of the service, by the last answer: whole seconds, so half a second off. */
-let behindMs = 0;
-
-/** The time by the clock of the service, epoch milliseconds. */
-export function serverNowMs(): number {
-  return Date.now() + behindMs;
-}
-
-/** Compares the clocks (RFC 9110 6.6.1). */
-export function takeServerTime(response: Response): void {
-  const ms = Date.parse(response.headers.get('date') ?? '');
-  if (!Number.isNaN(ms)) behindMs = ms - Date.now();
-}
 
 /** One call of v1. A session that has ended leads back to the login. */
 export async function call<T>(asked: ApiCall): Promise<Reply<T>> {
@@ -63,8 +50,10 @@ async function answerTo(
   const json = await response.json().catch(() => ({}));
   const { code, message = `The service answered ${response.status}.`, details = [] } = json.error ?? {};
   if (code === 'API_KEY_REQUIRED' && token.value === asked) forgetSession();
-  const limit = response.status === 429 ? message : null;
-  return { ...failure(response.status, message), limit, details };
+  const { status } = response;
+  return status === 429
+    ? { ...failure(status, limitText(message, Date.now())), limit: message }
+    : { ...failure(status, message), details };
 }
 
 function failure(status: number, message: string): Failure {
@@ -165,6 +154,12 @@ export function wait(ms: number, signal: AbortSignal): Promise<void> {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+
+/** A refusal by a limit at `refusedAtMs`, with the time at which it has ended at the latest. */
+function limitText(message: string, refusedAtMs: number): string {
+  const endsByMs = limitEndsByMs(message, refusedAtMs);
+  return endsByMs === null ? message : `${message}, until ${timeText(endsByMs, 'time')} at the latest`;
+}
 
 /**
  * When the limit that a message names has ended at the latest (epoch milliseconds), if it refused a call at `refusedAtMs`:

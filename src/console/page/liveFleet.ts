@@ -1,7 +1,8 @@
 import { computed, signal } from '@preact/signals';
-import { call, forgetSession, limitEndsByMs, serverNowMs, token, wait } from './api.ts';
+import { call, forgetSession, limitEndsByMs, token, wait } from './api.ts';
 import { filters } from './filters.ts';
 import { changeOf, type DeviceChange, Fleet, nameOf } from './fleet.ts';
+import { serverNowMs } from './format.ts';
 import {
   chooseAgain,
   countPath,

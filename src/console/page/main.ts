@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { addressOf, followAddress, forgetChoices, shownView, VIEW_NAMES, type ViewName } from './address.ts';
 import { logIn, logOut, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
+import { timeText } from './format.ts';
 import { Icon, type IconName } from './icons.ts';
 import { followFleet, line } from './liveFleet.ts';
 import { apiShown, html } from './parts.ts';
@@ -78,7 +79,7 @@ function Line(): VNode {
 }
 
 function timeOf(ms: number): string {
-  return new Date(ms).toLocaleTimeString();
+  return timeText(ms, 'time');
 }
 
 function Login(): VNode {

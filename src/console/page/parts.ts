@@ -45,12 +45,6 @@ export function List<T>(props: {
   return reply.data.length === 0 ? html`<p class="empty">${empty}</p>` : show(reply.data);
 }
 
-/** `isOfDay`: without the date, which stands above it. */
-export function Time({ at, isOfDay = false }: { at: string; isOfDay?: boolean }): VNode {
-  const time = new Date(at);
-  return html`<time datetime=${at} title=${time.toLocaleString()}>${isOfDay ? time.toLocaleTimeString() : time.toLocaleString()}</time>`;
-}
-
 /** Something that is shown this one time, and below it how it is used. */
 export function Secret({ label, text, use }: { label: string; text: string; use?: string }): VNode {
   return html`<div class="secret" role="status">${label} <code>${text}</code> Copy it now: it is not shown again.

@@ -1,7 +1,7 @@
 import type { Feature } from 'geojson';
 import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
 import { render, type VNode } from 'preact';
-import { Ago } from './ago.ts';
+import { Ago, speedText } from './format.ts';
 import { boundsOf } from './map/areaShapes.ts';
 import { baseStyle } from './map/baseStyle.ts';
 import { sharesOverlay } from './map/overlay.ts';
@@ -34,6 +34,7 @@ const devices = new Map<number, SharedDevice>();
 let title = 'Shared vehicles';
 let state: 'connecting' | 'live' | 'lost' | 'ended' = 'connecting';
 let map: MapLibre | null = null;
+let rounds = 0;
 /** The person has moved the map: it stays there. */
 let isMoved = false;
 const overlay = sharesOverlay();
@@ -121,7 +122,8 @@ async function openMap(): Promise<void> {
 
 function show(): void {
   const page = document.getElementById('console');
-  if (page !== null) render(html`<${Page} />`, page);
+  // A component that reads a signal, as units are, is drawn again only for other properties than before.
+  if (page !== null) render(html`<${Page} round=${rounds++} />`, page);
   draw();
 }
 
@@ -180,7 +182,7 @@ function whereOf({ name, plate, place, location: at }: SharedDevice): unknown {
   const told = name && plate ? `${plate}, ` : '';
   if (place === 'private') return `${told}near a private place`;
   if (at === null) return `${told}no position yet`;
-  const speed = at.speed_kmh === undefined ? '' : `${Math.round(at.speed_kmh)} km/h, `;
+  const speed = at.speed_kmh === undefined ? '' : `${speedText(at.speed_kmh)}, `;
   return html`${told}${speed}<${Ago} at=${at.recorded_at} />`;
 }
 

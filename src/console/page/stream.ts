@@ -1,4 +1,5 @@
-import { takeServerTime, token } from './api.ts';
+import { token } from './api.ts';
+import { takeServerTime } from './format.ts';
 
 /** How a stream ended. `limited`: refused by a limit, with the sentence of the service. `expired`: begin anew. */
 export type StreamEnd =

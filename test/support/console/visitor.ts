@@ -59,7 +59,7 @@ export async function visitConsole(
       await page.unrouteAll();
       await page.emulateMedia({ colorScheme: null });
       await page.setViewportSize(VIEWPORT);
-      await page.evaluate('sessionStorage.clear()');
+      await page.evaluate('sessionStorage.clear(); localStorage.clear()');
       await open();
       complaints.length = 0;
     },

@@ -1,22 +1,10 @@
 import { callBytes, isRefusedForNow } from '../api.ts';
+import { boundsOfDay } from '../format.ts';
 import type { HistoryPoint } from '../types.ts';
 import type { Day, DayPoint } from './mapState.ts';
 
 /** More than a line on a screen shows. */
 const POINTS_MAX = 10_000;
-
-/** The day (YYYY-MM-DD) that a time belongs to in this place. */
-export function dateOf(ms: number): string {
-  const time = new Date(ms);
-  const parts = [time.getFullYear(), time.getMonth() + 1, time.getDate()];
-  return parts.map((part) => String(part).padStart(2, '0')).join('-');
-}
-
-/** Where a day of this place begins and ends; some have 23 or 25 hours. */
-export function boundsOfDay(date: string): { readonly fromMs: number; readonly toMs: number } {
-  const [year = 0, month = 0, day = 0] = date.split('-').map(Number);
-  return { fromMs: +new Date(year, month - 1, day), toMs: +new Date(year, month - 1, day + 1) };
-}
 
 /** The call that has all points of a day, as a file of a format. */
 export function dayPath(imei: string, date: string, format: string): string {

@@ -10,6 +10,7 @@ import {
   setWorkerUrl,
 } from 'maplibre-gl';
 import type { StatusCounts } from '../filters.ts';
+import { units } from '../format.ts';
 import { isLarge, view } from '../largeFleet.ts';
 import { fleet, nameOfImei, shownFleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
@@ -99,7 +100,9 @@ export class MapView {
     });
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
-    this.map.addControl(new ScaleControl(), 'bottom-right');
+    const scale = new ScaleControl();
+    this.map.addControl(scale, 'bottom-right');
+    this.#stops.push(units.subscribe((unit) => scale.setUnit(unit === 'mi' ? 'imperial' : 'metric')));
     this.#label = new SpotLabel(element);
     this.#fitted.camera = this.#camera();
     this.#layer.addTo(this.map);

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { vehicleAddress } from '../address.ts';
-import { Ago } from '../ago.ts';
 import { filters } from '../filters.ts';
 import { type KnownDevice, nameOf } from '../fleet.ts';
+import { Ago, speedText } from '../format.ts';
 import { isLarge } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import { CallBehind, grouped, html } from '../parts.ts';
@@ -68,7 +68,7 @@ function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
         ${
           device.location === null
             ? html`<td colspan="3">no position yet</td>`
-            : html`<td class="number">${Math.round(device.location.speedKmh)} km/h</td>
+            : html`<td class="number">${speedText(device.location.speedKmh)}</td>
               <td class="number">${device.location.latitude.toFixed(5)}, ${device.location.longitude.toFixed(5)}</td>
               <td class="number"><${Ago} at=${new Date(device.location.recordedAtMs).toISOString()} /></td>`
         }

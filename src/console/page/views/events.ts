@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
 import { askedEvent, vehicleAddress } from '../address.ts';
+import { Time } from '../format.ts';
 import { Panel } from '../forms.ts';
 import { Icon } from '../icons.ts';
 import { events, firstEvents } from '../liveFleet.ts';
-import { CallBehind, html, Time } from '../parts.ts';
+import { CallBehind, html } from '../parts.ts';
 import type { FleetEvent } from '../types.ts';
 import { Explained, explainPath } from './explanation.ts';
 

@@ -2,8 +2,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
 import { nameOf } from '../fleet.ts';
+import { fieldText, msOfField, Sentence, Time, timeText } from '../format.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
-import { CallBehind, counted, duration, html, Time } from '../parts.ts';
+import { CallBehind, counted, duration, html } from '../parts.ts';
 import type { FieldError } from '../reply.ts';
 import type { Area, Explanation, FleetEvent } from '../types.ts';
 import { useFound } from './foundDevices.ts';
@@ -17,7 +18,7 @@ export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: 
   const { verdict, message, visits, gaps, notes } = reply.data;
   const { window } = reply.meta;
   return html`<div class="why" role="status">
-    <p><strong>${verdict.replaceAll('_', ' ')}</strong>: ${message}</p>
+    <p><strong>${verdict.replaceAll('_', ' ')}</strong>: <${Sentence} text=${message} /></p>
     ${window !== undefined && html`<${Picture} line=${timeLine(reply.data, window, dwellSeconds)} window=${window} />`}
     <ul>${visits.map(
       (
@@ -25,7 +26,7 @@ export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: 
       ) => html`<li>inside from <${Time} at=${visit.first_inside_at} /> to <${Time} at=${visit.last_inside_at} />, ${counted(visit.points, 'point')},
         ${` ${duration(visit.seconds)}`}, ${visit.outcome.replaceAll('_', ' ')}</li>`,
     )}${gaps.map(({ from, to }) => html`<li>no points from <${Time} at=${from} /> to <${Time} at=${to} /></li>`)}</ul>
-    <ul>${notes.map(({ message: note }) => html`<li>${note}</li>`)}</ul>
+    <ul>${notes.map(({ message: note }) => html`<li><${Sentence} text=${note} /></li>`)}</ul>
     <${CallBehind} call=${{ method: 'GET', path }} />
   </div>`;
 }
@@ -128,7 +129,7 @@ export function timeLine(
 }
 
 function timeOf(iso: string): string {
-  return new Date(iso).toLocaleString();
+  return timeText(Date.parse(iso), 'dayAndTime');
 }
 
 const OFFERED_MAX = 20;
@@ -145,8 +146,8 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
   const submit = (form: HTMLFormElement): void => {
     const fields = new FormData(form);
     const device = first.find(({ imei }) => imei === text) ?? (count === 1 ? first[0] : undefined);
-    const fromMs = Date.parse(String(fields.get('from')));
-    const toMs = Date.parse(String(fields.get('to')));
+    const fromMs = msOfField(String(fields.get('from')));
+    const toMs = msOfField(String(fields.get('to')));
     const errors: FieldError[] = [];
     if (device === undefined)
       errors.push({
@@ -169,16 +170,10 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
       <${Field} name="device" label="Device: name, plate or IMEI" list="why-devices" autocomplete="off" value=${text}
         onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
       <datalist id="why-devices">${first.map((device) => html`<option value=${device.imei}>${nameOf(device)}</option>`)}</datalist>
-      <${Field} name="from" label="From" type="datetime-local" defaultValue=${fieldTime(opened - DAY_MS)} />
-      <${Field} name="to" label="To" type="datetime-local" defaultValue=${fieldTime(opened)} />
+      <${Field} name="from" label="From" type="datetime-local" defaultValue=${fieldText(opened - DAY_MS)} />
+      <${Field} name="to" label="To" type="datetime-local" defaultValue=${fieldText(opened)} />
       <button>Explain</button>
     <//>
     ${path !== null && html`<${Explained} path=${path} dwellSeconds=${area.dwell_seconds} />`}
   <//>`;
-}
-
-/** Local time as a field for date and time takes it, to the minute. */
-function fieldTime(ms: number): string {
-  const offsetMs = new Date(ms).getTimezoneOffset() * MINUTE_MS;
-  return new Date(ms - offsetMs).toISOString().slice(0, 16);
 }

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { Ago } from '../ago.ts';
-import { call, serverNowMs, useLoaded } from '../api.ts';
+import { call, useLoaded } from '../api.ts';
+import { Ago, isoOfField, serverNowMs, Time } from '../format.ts';
 import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
-import { CallBehind, html, keyCurl, List, Secret, Time } from '../parts.ts';
+import { CallBehind, html, keyCurl, List, Secret } from '../parts.ts';
 
 /** Of v1, which the description leaves out. */
 interface Key {
@@ -92,13 +92,13 @@ function NewKey({ reload }: { reload: () => void }): VNode {
   const sending = useSending();
   const submit = async (form: HTMLFormElement): Promise<void> => {
     const end = String(new FormData(form).get('expires_at'));
-    // The field has the time of this place.
+    // The field has the time of the chosen zone.
     const named = String(new FormData(form).get('groups')).split(',');
     const groups = named.map((name) => name.trim()).filter((name) => name !== '');
     const body = {
       ...bodyOf(form),
       ...(groups.length > 0 && { groups }),
-      ...(end !== '' && { expires_at: new Date(end).toISOString() }),
+      ...(end !== '' && { expires_at: isoOfField(end) ?? end }),
     };
     setMade(null);
     const reply = await sending.send<{ key: string }>(() =>

@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { Ago } from '../ago.ts';
 import { usePaced } from '../api.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
+import { Ago, speedText } from '../format.ts';
 import { isLarge, openStream, viewProblem } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import {
@@ -126,7 +126,7 @@ function Choice({
     (device) => html`<li key=${device.imei}>
       <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device)}>
         ${nameOf(device)} <span class=${`status ${device.status}`}>${device.status}</span>
-        <small>${device.plate} ${device.location !== null && html`<span class="beside">${Math.round(device.location.speedKmh)} km/h, <${Ago} at=${new Date(device.location.recordedAtMs).toISOString()} /></span>`}</small>
+        <small>${device.plate} ${device.location !== null && html`<span class="beside">${speedText(device.location.speedKmh)}, <${Ago} at=${new Date(device.location.recordedAtMs).toISOString()} /></span>`}</small>
       </button>
     </li>`,
   )}</ul>`;
@@ -138,8 +138,8 @@ function Card({ device }: { device: KnownDevice }): VNode {
     <h3>${nameOf(device)}</h3>
     <p><span class=${`status ${status}`}>${status}</span>${
       location === null
-        ? ', no position yet'
-        : html`, ${Math.round(location.speedKmh)} km/h
+        ? ' no position yet'
+        : html` ${speedText(location.speedKmh)}
           <small>${location.latitude.toFixed(5)}, ${location.longitude.toFixed(5)}, <${Ago} at=${new Date(location.recordedAtMs).toISOString()} /></small>`
     }</p>
     <p class="tools">

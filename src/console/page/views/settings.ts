@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
+import { browserZone, type Units, units, zone } from '../format.ts';
 import { fleet, fleetSize } from '../liveFleet.ts';
 import { CallBehind, grouped, html } from '../parts.ts';
 import type { Reply } from '../reply.ts';
@@ -12,7 +13,40 @@ import { Webhooks } from './webhooks.ts';
 export function Settings(): VNode {
   const [round, setRound] = useState(0);
   const changed = (): void => setRound((before) => before + 1);
-  return html`<${Keys} /><${Webhooks} changed=${changed} /><${Shares} /><${Usage} round=${round} />`;
+  return html`<${Display} /><${Keys} /><${Webhooks} changed=${changed} /><${Shares} /><${Usage} round=${round} />`;
+}
+
+/** The settings that this browser keeps: the time zone and the unit of distances and speeds. */
+function Display(): VNode {
+  const chosen = (event: Event): string => (event.currentTarget as HTMLSelectElement).value;
+  return html`<section aria-label="Display" class="filters">
+    <label>Time zone
+      <select value=${zone.value} onChange=${(event: Event) => {
+        zone.value = chosen(event);
+      }}>
+        <option value="">That of this browser: ${nameOfZone(browserZone)}</option>
+        ${zoneNames().map((name) => html`<option value=${name}>${nameOfZone(name)}</option>`)}
+      </select>
+    </label>
+    <label>Ways and speeds in
+      <select value=${units.value} onChange=${(event: Event) => {
+        units.value = chosen(event) as Units;
+      }}>
+        <option value="km">Kilometres</option>
+        <option value="mi">Miles</option>
+      </select>
+    </label>
+  </section>`;
+}
+
+function nameOfZone(name: string): string {
+  return name.replaceAll('_', ' ');
+}
+
+function zoneNames(): readonly string[] {
+  return [...new Set(['UTC', zone.value, ...Intl.supportedValuesOf('timeZone')])].filter(
+    (name) => name !== '',
+  );
 }
 
 /** Of v1, which the description leaves out. */

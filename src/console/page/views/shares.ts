@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, serverNowMs, useLoaded } from '../api.ts';
+import { call, useLoaded } from '../api.ts';
+import { serverNowMs, Time } from '../format.ts';
 import { Choices, Confirm, Field, Form, useSending, wordsOf } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
-import { CallBehind, html, List, Secret, Time } from '../parts.ts';
+import { CallBehind, html, List, Secret } from '../parts.ts';
 import type { Share } from '../types.ts';
 
 const PATH = '/api/v1/shares?limit=200';

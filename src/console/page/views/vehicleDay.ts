@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { AGAIN_MS, callBytes, serverNowMs, useLoaded, wait } from '../api.ts';
-import { boundsOfDay, dateOf, dayPath, dayQuery, pointAt, readDay } from '../map/day.ts';
+import { AGAIN_MS, callBytes, useLoaded, wait } from '../api.ts';
+import { boundsOfDay, dateOf, distanceText, serverNowMs, speedText, timeText } from '../format.ts';
+import { dayPath, dayQuery, pointAt, readDay } from '../map/day.ts';
 import { askedDay, type Day, type DayPoint, day, dayAtMs } from '../map/mapState.ts';
 import { CallBehind, counted, duration, html } from '../parts.ts';
 import type { HistoryPeriod } from '../types.ts';
@@ -71,11 +72,11 @@ function Sums(asked: OfDay): VNode {
     return html`<p class="empty" role="status">No points on this day.</p>`;
   const { distance_km, moving_seconds, parked_seconds, gap_seconds, max_speed_kmh } = sums;
   const lines = [
-    ['Driven', `${distance_km.toFixed(1)} km`],
+    ['Driven', distanceText(distance_km)],
     ['Moving', duration(Math.round(moving_seconds))],
     ['Parked', duration(Math.round(parked_seconds))],
     ['Without points', duration(Math.round(gap_seconds))],
-    ['Top speed', max_speed_kmh === null ? '–' : `${Math.round(max_speed_kmh)} km/h`],
+    ['Top speed', max_speed_kmh === null ? '–' : speedText(max_speed_kmh)],
   ];
   return html`<dl class="sums">${lines.map(([what, value]) => html`<div key=${what}><dt>${what}</dt><dd>${value}</dd></div>`)}</dl>
     <${CallBehind} call=${{ method: 'GET', path }} />`;
@@ -145,13 +146,13 @@ function Trips(asked: OfDay): VNode | null {
       ({ from, to, distance_km }) => html`<li key=${from}>
       <button type="button" class="row" onClick=${() => {
         dayAtMs.value = Date.parse(from ?? '');
-      }}>${timeOf(Date.parse(from ?? ''))} – ${timeOf(Date.parse(to ?? ''))} <span class="beside">${distance_km.toFixed(1)} km</span></button>
+      }}>${timeOf(Date.parse(from ?? ''))} – ${timeOf(Date.parse(to ?? ''))} <span class="beside">${distanceText(distance_km)}</span></button>
     </li>`,
     )}</ol>`;
 }
 
 function timeOf(ms: number): string {
-  return new Date(ms).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
+  return timeText(ms, 'minute');
 }
 
 /** Saves all points of the day as a file. */

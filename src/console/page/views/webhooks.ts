@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, useLoaded } from '../api.ts';
+import { Time } from '../format.ts';
 import { Confirm, Field, Form, Panel, useSending, wordsOf } from '../forms.ts';
-import { CallBehind, html, List, Secret, Time } from '../parts.ts';
+import { CallBehind, html, List, Secret } from '../parts.ts';
 import type { ApiCall, Reply } from '../reply.ts';
 import type { Delivery, Webhook } from '../types.ts';
 
