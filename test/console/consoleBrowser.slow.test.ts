@@ -44,7 +44,12 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByLabel('Password').waitFor();
     assert.equal((await callApi(opened.pod, 'GET', '/v1/devices', { token })).status, 403);
+    assert.equal(await page.getByText('Your session').count(), 0);
     assert.deepEqual(complaints, []);
+    await enter(OWNER);
+    const another = String(await page.evaluate("sessionStorage.getItem('fleet-session')"));
+    await callApi(opened.pod, 'DELETE', '/v1/session', { token: another });
+    await page.getByText('Your session was ended: by a logout').waitFor();
   });
 
   test('a browser that cannot draw the map has the lists, and a silent vehicle is offline there after ten minutes', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isRefusedForNow, limitEndsByMs, wait } from '../../src/console/page/api.ts';
+import { isRefusedForNow, limitEndsByMs, sessionEndText, wait } from '../../src/console/page/api.ts';
 import { TOO_MANY_STREAMS } from '../../src/feeds/streams/stream.routes.ts';
 import { limitMessage } from '../../src/http/authorize.ts';
 
@@ -19,6 +19,12 @@ test('what is unreachable, over a limit or without its database is read again, a
   );
   assert.deepEqual(again, [0, 429, 503]);
   assert.equal(isRefusedForNow({ ok: true }), false);
+});
+
+test('a session that ends before its time was ended by somebody', () => {
+  const end = new Date(NOW_MS).toISOString();
+  assert.match(sessionEndText(end, NOW_MS), /its time was over/);
+  for (const expiresAt of [end, null]) assert.match(sessionEndText(expiresAt, NOW_MS - 1), /was ended: by/);
 });
 
 test('a wait that is given up ends at once', async () => {

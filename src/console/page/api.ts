@@ -1,12 +1,31 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { takeServerTime, timeText } from './format.ts';
+import { serverNowMs, takeServerTime, timeText } from './format.ts';
 import type { ApiCall, Failure, Reply } from './reply.ts';
 
 const STORED_TOKEN = 'fleet-session';
+const STORED_END = 'fleet-session-end';
+const STORED_ROLE = 'fleet-session-role';
 
 /** The token of the session; null when nobody is logged in. It is gone when the tab is closed. */
 export const token = signal<string | null>(globalThis.sessionStorage?.getItem(STORED_TOKEN) ?? null);
+
+/** Why the session ended, to be read at the login; null: there was none, or a person ended it. */
+export const sessionEnd = signal<string | null>(null);
+
+/** Of an account: a viewer sees everything and changes nothing. */
+type Role = 'member' | 'viewer';
+
+/** The role of the session, as the service said it last; null: not yet. */
+const role = signal<Role | null>(roleOf(globalThis.sessionStorage?.getItem(STORED_ROLE)));
+
+/** What is to be said about a role that has changed while the page was open; '' when a person has read it. */
+export const roleNote = signal('');
+
+/** Whether to offer what changes something. The service decides; until it has told the role, it is offered. */
+export function mayChange(): boolean {
+  return role.value !== 'viewer';
+}
 
 /** One call of v1. A session that has ended leads back to the login. */
 export async function call<T>(asked: ApiCall): Promise<Reply<T>> {
@@ -50,6 +69,7 @@ async function answerTo(
   const json = await response.json().catch(() => ({}));
   const { code, message = `The service answered ${response.status}.`, details = [] } = json.error ?? {};
   if (code === 'API_KEY_REQUIRED' && token.value === asked) forgetSession();
+  if (code === 'INSUFFICIENT_SCOPE') void askRole();
   const { status } = response;
   return status === 429
     ? { ...failure(status, limitText(message, Date.now())), limit: message }
@@ -63,9 +83,16 @@ function failure(status: number, message: string): Failure {
 /** What went wrong, or null once the session is open. */
 export async function logIn(email: string, password: string): Promise<string | null> {
   const body = { email, password };
-  const reply = await call<{ token: string }>({ method: 'POST', path: '/api/v1/session', body });
+  const reply = await call<{ token: string; expires_at: string; role: Role }>({
+    method: 'POST',
+    path: '/api/v1/session',
+    body,
+  });
   if (!reply.ok) return reply.details.map(({ message }) => message).join('; ') || reply.message;
   sessionStorage.setItem(STORED_TOKEN, reply.data.token);
+  sessionStorage.setItem(STORED_END, reply.data.expires_at);
+  sessionEnd.value = null;
+  takeRole(reply.data.role);
   token.value = reply.data.token;
   return null;
 }
@@ -73,11 +100,60 @@ export async function logIn(email: string, password: string): Promise<string | n
 export async function logOut(): Promise<void> {
   await call({ method: 'DELETE', path: '/api/v1/session' });
   forgetSession();
+  sessionEnd.value = null;
 }
 
+/** The service does not know the session any more. */
 export function forgetSession(): void {
+  sessionEnd.value = sessionEndText(sessionStorage.getItem(STORED_END), serverNowMs());
   sessionStorage.removeItem(STORED_TOKEN);
+  sessionStorage.removeItem(STORED_END);
+  sessionStorage.removeItem(STORED_ROLE);
+  role.value = null;
+  roleNote.value = '';
   token.value = null;
+}
+
+/** Asking costs a call of the account's limits. */
+const ROLE_EVERY_MS = 10_000;
+let roleAskedAtMs = Number.NEGATIVE_INFINITY;
+
+/** Asks for the role, unless it was asked for a moment ago. */
+export async function askRoleAgain(): Promise<void> {
+  if (performance.now() - roleAskedAtMs >= ROLE_EVERY_MS) await askRole();
+}
+
+async function askRole(): Promise<void> {
+  const asked = token.value;
+  if (asked === null) return;
+  roleAskedAtMs = performance.now(); // also when it is not answered
+  const reply = await call<{ role: Role }>({ method: 'GET', path: '/api/v1/session' });
+  if (reply.ok && token.value === asked) takeRole(reply.data.role);
+}
+
+const ROLE_NOTES: Readonly<Record<Role, string>> = {
+  viewer:
+    'Your account is a viewer now: you see everything, and change nothing. What you had begun cannot be saved.',
+  member: 'Your account may change things again.',
+};
+
+function takeRole(now: Role): void {
+  const before = role.peek();
+  roleAskedAtMs = performance.now();
+  sessionStorage.setItem(STORED_ROLE, now);
+  role.value = now;
+  if (before !== null && before !== now) roleNote.value = ROLE_NOTES[now];
+}
+
+function roleOf(text: string | null | undefined): Role | null {
+  return text === 'member' || text === 'viewer' ? text : null;
+}
+
+/** Why a session ended that would have lasted until a time (ISO 8601; null: unknown). The service does not say it. */
+export function sessionEndText(expiresAt: string | null, nowMs: number): string {
+  return expiresAt !== null && Date.parse(expiresAt) <= nowMs
+    ? 'Your session ended because its time was over. Log in again.'
+    : 'Your session was ended: by a logout, a new password, or because the account was deactivated. Log in again.';
 }
 
 interface Loaded<T> {

@@ -1,7 +1,7 @@
 import { type FunctionComponent, render, type VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { addressOf, followAddress, forgetChoices, shownView, VIEW_NAMES, type ViewName } from './address.ts';
-import { logIn, logOut, token } from './api.ts';
+import { askRoleAgain, logIn, logOut, mayChange, roleNote, sessionEnd, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
 import { timeText } from './format.ts';
 import { Icon, type IconName } from './icons.ts';
@@ -35,8 +35,9 @@ function Shell(): VNode {
       endDraft(); // the next person to log in must not see it
     };
   }, [session]);
-  if (session === null) return html`<${Login} />`;
   const shown = shownView.value;
+  useEffect(() => void askRoleAgain(), [session, shown]);
+  if (session === null) return html`<${Login} />`;
   const View = VIEWS[shown];
   const isWithMap = WITH_MAP.includes(shown);
   return html`
@@ -49,17 +50,27 @@ function Shell(): VNode {
         )}
       </nav>
       <${Line} />
+      ${!mayChange() && html`<span class="status" title="This account is a viewer: it sees everything, and changes nothing.">Viewer</span>`}
       <button type="button" class="quiet" aria-pressed=${apiShown.value !== ''} title="Show the calls behind each view"
         onClick=${() => {
           apiShown.value = apiShown.value === '' ? 'shown' : '';
         }}><${Icon} name="api" /><span>API</span></button>
       <button type="button" class="quiet" onClick=${leave}><${Icon} name="leave" /><span>Log out</span></button>
     </header>
+    <${RoleNote} />
     <div class=${isWithMap ? 'with-map' : ''}>
       <${MapPane} isShown=${isWithMap} />
       <main><h2>${shown}</h2><${View} /></main>
     </div>
   `;
+}
+
+function RoleNote(): VNode | null {
+  const close = (): void => {
+    roleNote.value = '';
+  };
+  if (roleNote.value === '') return null;
+  return html`<p class="note" role="alert">${roleNote.value} <button type="button" onClick=${close}>Understood</button></p>`;
 }
 
 function leave(): Promise<void> {
@@ -94,6 +105,7 @@ function Login(): VNode {
   };
   return html`<main class="login">
     <h1>Fleet</h1>
+    <p role="status">${sessionEnd.value}</p>
     <form onSubmit=${submit}>
       <label>E-mail <input name="email" type="email" autocomplete="username" required autofocus /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
@@ -105,5 +117,8 @@ function Login(): VNode {
 }
 
 followAddress();
+addEventListener('visibilitychange', () => {
+  if (!document.hidden) void askRoleAgain();
+});
 const place = document.getElementById('console');
 if (place !== null) render(html`<${Shell} />`, place);

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, useLoaded } from '../api.ts';
+import { call, mayChange, useLoaded } from '../api.ts';
 import { Ago, isoOfField, serverNowMs, Time } from '../format.ts';
 import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
 import { CallBehind, html, keyCurl, List, Secret } from '../parts.ts';
@@ -36,10 +36,10 @@ export function Keys(): VNode {
   const { reply, reload } = useLoaded<readonly Key[]>(PATH);
   return html`<section aria-label="API keys">
     <h3>API keys</h3>
-    <${List} reply=${reply} reload=${reload} empty="There are no keys yet. Make one below for each program that uses the API."
+    <${List} reply=${reply} reload=${reload} empty=${mayChange() ? 'There are no keys yet. Make one below for each program that uses the API.' : 'There are no keys.'}
       show=${(keys: readonly Key[]) => html`<ul class="rows">${keys.map((key) => html`<${KeyRow} key=${key.id} apiKey=${key} reload=${reload} />`)}</ul>`} />
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
-    <${NewKey} reload=${reload} />
+    ${mayChange() && html`<${NewKey} reload=${reload} />`}
   </section>`;
 }
 
@@ -62,12 +62,13 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
     }${expires_at !== null && html`; ${hasEnded ? 'ended' : 'ends'} <${Time} at=${expires_at} />`}</small>
     ${
       revoked_at === null && !hasEnded
-        ? html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name}`} onClick=${() => setOpen(!isOpen)}>Change</button>
+        ? mayChange() &&
+          html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name}`} onClick=${() => setOpen(!isOpen)}>Change</button>
           <${Confirm} label="Revoke" sure="Revoke permanently" run=${revoke} />`
         : html`<em>${revoked_at === null ? 'ended' : 'revoked'}</em>`
     }
     <span class="error" role="alert">${error}</span>
-    ${isOpen && html`<${ChangeKey} apiKey=${apiKey} reload=${reload} close=${() => setOpen(false)} />`}
+    ${isOpen && mayChange() && html`<${ChangeKey} apiKey=${apiKey} reload=${reload} close=${() => setOpen(false)} />`}
   </li>`;
 }
 

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, useLoaded } from '../api.ts';
+import { call, mayChange, useLoaded } from '../api.ts';
 import { serverNowMs, Time } from '../format.ts';
 import { Choices, Confirm, Field, Form, useSending, wordsOf } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
@@ -17,10 +17,10 @@ export function Shares(): VNode {
   return html`<section aria-label="Shares">
     <h3>Shares</h3>
     <${List} reply=${reply} reload=${reload}
-      empty="No vehicle is shared. Make a link below: whoever has it sees the vehicle on a map, without a login."
+      empty=${mayChange() ? 'No vehicle is shared. Make a link below: whoever has it sees the vehicle on a map, without a login.' : 'No vehicle is shared.'}
       show=${(all: readonly Share[]) => html`<ul class="rows">${all.map((share) => html`<${ShareRow} key=${share.id} share=${share} reload=${reload} />`)}</ul>`} />
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
-    <${NewShare} reload=${reload} />
+    ${mayChange() && html`<${NewShare} reload=${reload} />`}
   </section>`;
 }
 
@@ -45,7 +45,7 @@ function ShareRow({ share, reload }: { share: Share; reload: () => void }): VNod
         ? html`${isOver ? 'ended' : 'ends'} <${Time} at=${expires_at} />`
         : (ENDS[end_reason] ?? end_reason)
     }</small>
-    ${!isOver && html`<${Confirm} label="End" sure="End the link now" run=${end} />`}
+    ${!isOver && mayChange() && html`<${Confirm} label="End" sure="End the link now" run=${end} />`}
     <span class="error" role="alert">${error}</span>
   </li>`;
 }

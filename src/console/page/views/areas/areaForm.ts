@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call } from '../../api.ts';
+import { call, mayChange } from '../../api.ts';
 import { type AreaBody, type AreaType, areaDraft, changeDraft, endDraft, saveCall } from '../../areaDraft.ts';
 import { Time } from '../../format.ts';
 import { Confirm, Field, Form, Panel, type Sending, useDraftText, useSending } from '../../forms.ts';
@@ -45,7 +45,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
     return read.ok;
   };
   const save = async (): Promise<void> => {
-    if (!check()) return;
+    if (!mayChange() || !check()) return;
     const reply = await sending.send<Area>(() => call(saveCall(draft)));
     if (reply === null) return;
     endDraft();
@@ -70,7 +70,8 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
     list.type(isJson ? formatCoordinates(read.change.points) : value, placesOf({ ...body, ...change }));
     changeDraft(change);
   };
-  return html`<${Panel} label=${id === null ? 'New area' : 'Edit area'} close=${endDraft}>
+  const label = mayChange() ? (id === null ? 'New area' : 'Edit area') : 'Try an area';
+  return html`<${Panel} label=${label} close=${endDraft}>
     <${Form} label="Area" fields=${FIELDS} sending=${sending} submit=${save}>
       <${Field} name="name" label="Name" value=${body.name} onInput=${onText((name) => changeDraft({ name }))} />
       <${Field} name="type" label="Shape" as="select" value=${body.type} onChange=${onText((type) => changeDraft({ type: type as AreaType }))}>
@@ -85,10 +86,14 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
       <${Field} name="color" label="Colour" type="color" value=${body.color} onInput=${onText((color) => changeDraft({ color }))} />
       <${Field} name="external_id" label="Your own code (may be empty)" value=${body.external_id ?? ''} onInput=${onText((text) => changeDraft({ external_id: text === '' ? null : text }))} />
       <${AreaTrial} sending=${sending} check=${check} />
-      <button class="main">${sending.isBusy ? 'Waiting…' : 'Save'}</button>
+      ${
+        mayChange()
+          ? html`<button class="main">${sending.isBusy ? 'Waiting…' : 'Save'}</button>`
+          : html`<p class="empty">This account is a viewer: it tries areas, and saves none.</p>`
+      }
     <//>
-    ${id !== null && html`<${Confirm} label="Delete" sure="Delete this area permanently" run=${remove} />`}
-    <${CallBehind} call=${saveCall(draft)} />
+    ${id !== null && mayChange() && html`<${Confirm} label="Delete" sure="Delete this area permanently" run=${remove} />`}
+    ${mayChange() && html`<${CallBehind} call=${saveCall(draft)} />`}
   <//>`;
 }
 

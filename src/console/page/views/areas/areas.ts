@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { vehicleAddress } from '../../address.ts';
-import { useLoaded, usePaced } from '../../api.ts';
+import { mayChange, useLoaded, usePaced } from '../../api.ts';
 import { areaDraft, beginDraft } from '../../areaDraft.ts';
 import { nameOf } from '../../fleet.ts';
 import { Time } from '../../format.ts';
@@ -15,6 +15,8 @@ import { AskWhy } from '../explanation.ts';
 import { AreaForm } from './areaForm.ts';
 
 const PAGE = 50;
+const NO_AREAS =
+  'There are no areas yet. Make one with "New area", or many from a file with: fleet area:sync FILE --email …';
 
 export function Areas(): VNode {
   const [offset, setOffset] = useState(0);
@@ -41,11 +43,11 @@ export function Areas(): VNode {
     </button>
   </li>`;
   return html`
-    <button type="button" class="main" onClick=${() => begin(null)}><${Icon} name="add" />New area</button>
+    <button type="button" class="main" onClick=${() => begin(null)}><${Icon} name="add" />${mayChange() ? 'New area' : 'Try an area'}</button>
     <p role="status">${said}</p>
     <${AreaForm} key=${areaDraft.value?.id} done=${done} />
     <${List} reply=${reply} reload=${reload}
-      empty=${offset > 0 ? 'No more areas.' : 'There are no areas yet. Make one with "New area", or many from a file with: fleet area:sync FILE --email …'}
+      empty=${offset > 0 ? 'No more areas.' : mayChange() ? NO_AREAS : 'There are no areas.'}
       show=${(areas: readonly Area[]) => html`<ul class="rows">${areas.map(row)}</ul>`} />
     ${offset > 0 && html`<button type="button" onClick=${() => setOffset(offset - PAGE)}>Previous</button>`}
     ${listed.length === PAGE && html`<button type="button" onClick=${() => setOffset(offset + PAGE)}>Next</button>`}
