@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { vehicleAddress } from '../address.ts';
 import { filters } from '../filters.ts';
 import { type KnownDevice, nameOf } from '../fleet.ts';
-import { Ago, speedText } from '../format.ts';
+import { Ago, imeisShown, speedText } from '../format.ts';
 import { isLarge } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import { CallBehind, grouped, html } from '../parts.ts';
@@ -30,7 +30,12 @@ export function Devices(): VNode {
     <${FilterBar} />
     <p role="status">${isAsking ? 'Looking…' : `${grouped(count)} of ${grouped(fleetSize())} devices${shownPart(count, first.length, offset)}`}</p>
     ${problem !== null && html`<p class="error" role="alert">${problem} <button type="button" onClick=${reload}>Try again</button></p>`}
-    ${first.length > 0 && html`<${Rows} found=${first} />`}
+    ${
+      first.length > 0 &&
+      html`<p class="tools"><button type="button" aria-pressed=${imeisShown.value !== ''} onClick=${() => {
+        imeisShown.value = imeisShown.value === '' ? 'shown' : '';
+      }}>Show IMEIs</button></p><${Rows} found=${first} />`
+    }
     ${count === 0 && !isAsking && problem === null && html`<p class="empty">${nothingFound(fleetSize())}</p>`}
     ${
       isLarge.value &&
@@ -62,8 +67,8 @@ function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
   return html`<table>
     <thead><tr><th scope="col">Device</th><th scope="col">Status</th><th scope="col" class="number">Speed</th><th scope="col" class="number">Position</th><th scope="col" class="number">Last point</th></tr></thead>
     <tbody>${found.map(
-      (device) => html`<tr key=${device.imei}>
-        <th scope="row"><a class="plain" href=${vehicleAddress(device.imei)}>${nameOf(device)}</a><small>${device.plate} ${device.imei}</small></th>
+      (device) => html`<tr key=${device.imei} class=${device.status}>
+        <th scope="row"><a class="plain" href=${vehicleAddress(device.imei)}>${nameOf(device)}</a><small>${device.plate}${imeisShown.value !== '' && ` ${device.imei}`}</small></th>
         <td><span class=${`status ${device.status}`}>${device.status}</span></td>
         ${
           device.location === null
