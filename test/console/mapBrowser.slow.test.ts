@@ -40,6 +40,16 @@ interface Place {
   readonly y: number;
 }
 
+interface Resting {
+  /** Of the map in the page, in pixels. */
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  /** How far the free part is from the sides of the map. */
+  readonly free: { readonly top: number; readonly bottom: number };
+}
+
 describe('the map of the console', { skip: withoutBrowser() }, () => {
   const opened = openConsole(DEVICES, { hasWebGl: true });
 
@@ -60,6 +70,29 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       'Van 12 is not on the map',
     );
     return visitor;
+  }
+
+  /** Waits until the map has not moved for some frames, and returns where it and the part that no panel covers are. */
+  async function rest(page: Page): Promise<Resting> {
+    const read = () =>
+      page.evaluate<Resting | null>(`(async () => {
+        const frame = () => new Promise(requestAnimationFrame);
+        const map = ${MAP};
+        const seen = () => {
+          const { x, y, width, height } = map.getContainer().getBoundingClientRect();
+          return { x, y, width, height, free: map.getPadding(), camera: [map.getCenter(), map.getZoom()] };
+        };
+        const before = seen();
+        for (let n = 0; n < 3; n++) await frame();
+        const after = seen();
+        return !map.isMoving() && JSON.stringify(before) === JSON.stringify(after) ? after : null;
+      })()`);
+    let resting: Resting | null = null;
+    await waitFor(async () => {
+      resting = await read();
+      return resting !== null;
+    }, 'the map does not come to rest');
+    return resting as unknown as Resting;
   }
 
   /** Waits until a layer shows features, or none. */
@@ -105,22 +138,28 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async (t) => {
     const viewport = { width: 360, height: 600 };
     const { page, complaints } = await enter(t, { viewport, reducedMotion: 'no-preference' });
-    const box = (await page.locator('.map').boundingBox()) as {
-      x: number;
-      y: number;
-      width: number;
-      height: number;
-    };
+    // Panels cover the rest of the map.
+    await waitFor(async () => {
+      const { free } = await rest(page);
+      return free.top > 50 && free.bottom > 150;
+    }, 'the map does not know what panels cover');
     for (const imei of [VAN, BUS])
       await waitFor(async () => {
+        const { width, height, free } = await rest(page);
         const { x, y } = await placeOf(page, imei);
-        return x >= 0 && y >= 0 && x <= box.width && y <= box.height;
-      });
+        return x >= 0 && y >= free.top && x <= width && y <= height - free.bottom;
+      }, `${imei} is not in the free part of the map`);
 
-    const { x, y } = await placeOf(page, BUS);
-    await page.mouse.move(box.x + x, box.y + y);
+    /** Of the spot of the two, in pixels of the page. */
+    const spotAt = async () => {
+      const { x, y } = await rest(page);
+      const place = await placeOf(page, BUS);
+      return { x: x + place.x, y: y + place.y };
+    };
+    const { x, y } = await spotAt();
+    await page.mouse.move(x, y);
     await page.locator('.spot-label', { hasText: 'Bus 3' }).waitFor();
-    await page.mouse.click(box.x + x, box.y + y);
+    await page.mouse.click(x, y);
     const spot = page.getByLabel('Vehicles on this spot');
     await spot.getByText('2 vehicles here').waitFor();
     await spot.getByRole('button', { name: 'Car 9' }).click();
@@ -134,16 +173,22 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Follow' }).click();
     await page.getByText(`${2 + ways} points`, { exact: true }).waitFor();
-    const isCentred = async () => {
-      const at = await placeOf(page, VAN);
-      return Math.hypot(at.x - box.width / 2, at.y - box.height / 2) < 2;
-    };
-    await waitFor(isCentred);
-    await opened.send(VAN, { latitude: lat + 0.02, longitude: 179.51 });
-    await waitFor(async () => Math.abs((await placeOf(page, VAN)).lng - 179.51) < 0.001);
-    await waitFor(isCentred);
-    await page.getByLabel('Map', { exact: true }).focus();
-    await page.keyboard.press('ArrowLeft');
+    const becomesCentred = () =>
+      waitFor(async () => {
+        const { width, height, free } = await page.evaluate<Pick<Resting, 'width' | 'height' | 'free'>>(
+          `(({ width, height }) => ({ width, height, free: ${MAP}.getPadding() }))(${MAP}.getContainer().getBoundingClientRect())`,
+        );
+        const at = await placeOf(page, VAN);
+        return Math.hypot(at.x - width / 2, at.y - (free.top + height - free.bottom) / 2) < 2;
+      }, 'the followed vehicle is not in the middle');
+    await becomesCentred();
+    await opened.send(VAN, { latitude: lat + 0.01, longitude: 179.51 });
+    await waitFor(
+      async () => Math.abs((await placeOf(page, VAN)).lng - 179.51) < 0.001,
+      'the followed vehicle does not move on',
+    );
+    await becomesCentred();
+    await page.getByLabel('Map', { exact: true }).press('ArrowLeft');
     await page.locator('button[aria-pressed="false"]', { hasText: 'Follow' }).waitFor();
     for (const isShown of [false, true]) {
       await page.getByRole('button', { name: 'parked 0' }).click();
@@ -243,8 +288,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       waitFor(async () => isSo(await body()), `the draft does not have ${what}`);
     await draft('draft.beginDraft()');
     await page.evaluate(`${MAP}.jumpTo({ center: [180, 0], zoom: 12 })`);
-    const box = (await page.locator('.map').boundingBox()) as { x: number; y: number };
-    const at = (x: number, y: number) => [box.x + x, box.y + y] as const;
+    const box = await rest(page);
+    const at = (x: number, y: number) => [box.x + x, box.y + box.free.top + y - 70] as const;
     const drag = async (from: readonly [number, number], to: readonly [number, number]) => {
       await page.mouse.move(...from);
       await page.mouse.down();

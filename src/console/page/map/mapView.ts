@@ -20,6 +20,7 @@ import { boxOf } from './box.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
 import { drawClusters } from './drawClusters.ts';
+import { centreInFreePart } from './freePart.ts';
 import {
   choose,
   chosen,
@@ -156,6 +157,7 @@ export class MapView {
     };
     this.#stops.push(
       onScheme(restyle),
+      centreInFreePart(map),
       shownFleet.listen((changed) => {
         const now = nowSeconds();
         for (const device of changed) {
@@ -247,7 +249,8 @@ export class MapView {
     const [west, south, east, north] = bounds;
     const { x, y } = this.#project({ lng: (west + east) / 2, lat: (south + north) / 2 });
     const { clientWidth, clientHeight } = this.map.getCanvas();
-    const isInSight = x >= 0 && y >= 0 && x <= clientWidth && y <= clientHeight;
+    const { top = 0, right = 0, bottom = 0 } = this.map.getPadding();
+    const isInSight = x >= 0 && y >= top && x <= clientWidth - right && y <= clientHeight - bottom;
     if (!isInSight) this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
     return true;
   }
@@ -300,9 +303,8 @@ export class MapView {
     if (!isFollowing.peek() || chosen.peek() === null || this.map.isZooming()) return;
     const at = this.vehicleAt(chosen.peek() as string);
     if (at === null) return;
-    const { clientWidth, clientHeight } = this.map.getCanvas();
-    if (Math.hypot(at.x - clientWidth / 2, at.y - clientHeight / 2) > FOLLOW_MIN_PX)
-      this.map.jumpTo({ center: at });
+    const { x, y } = this.map.project(this.map.getCenter());
+    if (Math.hypot(at.x - x, at.y - y) > FOLLOW_MIN_PX) this.map.jumpTo({ center: at });
   }
 }
 

@@ -60,7 +60,8 @@ export class VehicleDrawing {
     gl.clear(gl.COLOR_BUFFER_BIT);
     this.#upload();
     const worldPx = worldPxOf(map);
-    const center = stepsOf(map.getCenter());
+    // With a padding the centre of the map is not that of the canvas.
+    const center = stepsOf(map.unproject([width / 2, height / 2]));
     gl.uniform2i(places.center, center.x, center.y);
     gl.uniform2f(places.viewportPx, width, height);
     gl.uniform1f(places.worldPx, worldPx);

@@ -1,0 +1,63 @@
+import type { Map as MapLibre } from 'maplibre-gl';
+
+/** A rectangle on the screen, in pixels. */
+export interface Rect {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+/** How far the free part of a map is from its sides, in pixels. */
+export interface Padding {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+/** Less is not free: what is flown to would stand under an edge. */
+const FREE_MIN_PX = 80;
+
+/**
+ * The part of a map that the bar over its top and the panel over its right side leave free. A panel that is as wide as the map
+ * is a sheet over its lower part.
+ */
+export function freePart(map: Rect, bar: Rect | null, panel: Rect | null): Padding {
+  const top = bar === null ? 0 : bar.bottom - map.top;
+  const isSheet = panel !== null && panel.right - panel.left > (map.right - map.left) * 0.7;
+  const right = panel === null || isSheet ? 0 : map.right - panel.left;
+  const bottom = panel !== null && isSheet ? map.bottom - panel.top : 0;
+  const [width, height] = [map.right - map.left, map.bottom - map.top];
+  return {
+    left: 0,
+    top: Math.max(0, Math.min(top, height - bottom - FREE_MIN_PX)),
+    right: Math.max(0, Math.min(right, width - FREE_MIN_PX)),
+    bottom: Math.max(0, Math.min(bottom, height - FREE_MIN_PX)),
+  };
+}
+
+/** What the map is moved to comes into the part that no panel covers, until the returned function is called. */
+export function centreInFreePart(map: MapLibre): () => void {
+  const container = map.getContainer();
+  let before = '';
+  const pad = (): void => {
+    const place = container.closest('.with-map');
+    if (place === null) return; // another view is shown
+    const [bar, panel] = ['.map-pane > .filters', 'main'].map((found) => place.querySelector(found));
+    for (const element of [bar, panel]) if (element != null) changes.observe(element);
+    const rect = (element: Element | null | undefined) => element?.getBoundingClientRect() ?? null;
+    const free = freePart(container.getBoundingClientRect(), rect(bar), rect(panel));
+    const text = JSON.stringify(free);
+    if (text === before) return; // it would end a flight
+    before = text;
+    map.setPadding(free);
+  };
+  const changes = new ResizeObserver(pad);
+  map.on('resize', pad);
+  pad();
+  return () => {
+    changes.disconnect();
+    map.off('resize', pad);
+  };
+}
