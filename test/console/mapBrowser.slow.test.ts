@@ -190,6 +190,16 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await becomesCentred();
     await page.getByLabel('Map', { exact: true }).press('ArrowLeft');
     await page.locator('button[aria-pressed="false"]', { hasText: 'Follow' }).waitFor();
+    // From a zoom on names stand beside vehicles, but not over each other.
+    const labelled = () => page.evaluate<string[]>(`${VIEW}.labelled`);
+    await waitForEqual(labelled, [VAN], 'what has its name beside it');
+    await page.evaluate(`${MAP}.jumpTo({ center: ${VIEW}.vehicleAt('${BUS}'), zoom: 13 })`);
+    await waitFor(
+      async () => [BUS, CAR].includes((await labelled()).join()),
+      'none of two on one spot has its name beside it, or both have',
+    );
+    await page.evaluate(`${MAP}.jumpTo({ zoom: 11 })`);
+    await waitForEqual(labelled, [], 'what has its name beside it');
     for (const isShown of [false, true]) {
       await page.getByRole('button', { name: 'parked 0' }).click();
       await waitFor(

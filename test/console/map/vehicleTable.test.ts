@@ -19,6 +19,8 @@ function vehicle(imei: string, lng: number, lat: number, atSeconds = 0): KnownDe
   return { imei, name: null, plate: null, status: 'moving', location, ignition: null, groups: [] };
 }
 
+const CLOCK_MS = 1_780_000_000_000;
+
 const turn = (degrees: number): number => degrees - 360 * Math.round(degrees / 360);
 
 test('a place is the same within two centimetres after it was made whole numbers', () => {
@@ -33,9 +35,9 @@ test('a place is the same within two centimetres after it was made whole numbers
 describe('a vehicle', () => {
   test('glides the short way around the world, as long as its points lie apart', () => {
     const table = new VehicleTable();
-    table.put(vehicle('a', 179.9, 0), 100);
+    table.put(vehicle('a', 179.9, 0), 100, CLOCK_MS);
     assert.deepEqual([table.movingUntil, table.rows], [100, 1]);
-    table.put(vehicle('a', -179.9, 0, 8), 100);
+    table.put(vehicle('a', -179.9, 0, 8), 100, CLOCK_MS);
     assert.equal(table.movingUntil, 108);
     const at = (now: number) => Math.abs(table.placeOf('a', now)?.lng ?? 0);
     assert.ok(Math.abs(at(100) - 179.9) < 1e-6 && Math.abs(at(104) - 180) < 1e-6);
@@ -43,9 +45,9 @@ describe('a vehicle', () => {
   });
   test('turns off its way where the next point comes before it is there', () => {
     const table = new VehicleTable();
-    table.put(vehicle('a', 0, 0), 0);
-    table.put(vehicle('a', 1, 0, 10), 0);
-    table.put(vehicle('a', 1, 1, 12), 5);
+    table.put(vehicle('a', 0, 0), 0, CLOCK_MS);
+    table.put(vehicle('a', 1, 0, 10), 0, CLOCK_MS);
+    table.put(vehicle('a', 1, 1, 12), 5, CLOCK_MS);
     const { lng, lat } = table.placeOf('a', 5) as { lng: number; lat: number };
     assert.ok(Math.abs(lng - 0.5) < 1e-6 && Math.abs(lat) < 1e-6);
   });
@@ -56,17 +58,17 @@ describe('a vehicle', () => {
   ] as const)
     test(`jumps ${what}`, () => {
       const table = new VehicleTable(isStill);
-      table.put(vehicle('a', 0, 0), 0);
-      table.put(vehicle('a', 1, 0, seconds), 0);
+      table.put(vehicle('a', 0, 0), 0, CLOCK_MS);
+      table.put(vehicle('a', 1, 0, seconds), 0, CLOCK_MS);
       assert.ok(Math.abs((table.placeOf('a', 0)?.lng ?? 0) - 1) < 1e-6);
     });
   test('is gone when it is removed or has no place, and its row is used again', () => {
     const table = new VehicleTable();
-    for (const imei of ['a', 'b']) table.put(vehicle(imei, 0, 0), 0);
+    for (const imei of ['a', 'b']) table.put(vehicle(imei, 0, 0), 0, CLOCK_MS);
     table.remove('a');
-    table.put({ ...vehicle('b', 0, 0), location: null }, 0);
+    table.put({ ...vehicle('b', 0, 0), location: null }, 0, CLOCK_MS);
     assert.equal(table.near({ lng: 0, lat: 0 }, 512, 10, 0).count, 0);
-    table.put(vehicle('c', 5, 5), 0);
+    table.put(vehicle('c', 5, 5), 0, CLOCK_MS);
     assert.deepEqual([table.rows, table.placeOf('a', 0), [...table.places(0)].length], [2, null, 1]);
   });
 });
@@ -78,7 +80,7 @@ test('the vehicles near a place are those of a search through all, with more of 
     lat: Math.asin((index / 3_000) * 1.9 - 0.95) * (180 / Math.PI),
   }));
   fleet.forEach(({ lng, lat }, index) => {
-    table.put(vehicle(String(index), lng, lat), 0);
+    table.put(vehicle(String(index), lng, lat), 0, CLOCK_MS);
   });
   const y = (lat: number) => Math.log(Math.tan(Math.PI / 4 + (lat * Math.PI) / 360)) / (2 * Math.PI);
   fc.assert(
@@ -115,4 +117,39 @@ test('changed rows are told once each, and no others but those of their block', 
       dirty.take(1_000, () => assert.fail('they are forgotten'));
     }),
   );
+});
+
+test('what is in view is found at its pixels, a bounded number of it, also across 180°', () => {
+  const table = new VehicleTable();
+  table.put(vehicle('a', 179.9, 0), 0, CLOCK_MS);
+  table.put(vehicle('b', -179.9, 0), 0, CLOCK_MS);
+  table.put(vehicle('c', 179, 0), 0, CLOCK_MS);
+  const view = { width: 100, height: 50 };
+  // A degree has ten pixels.
+  const seen = (max: number) => table.within({ lng: 180, lat: 0 }, 3_600, view, 0, max);
+  const rounded = seen(9).map(({ imei, x, y }) => [imei, Math.round(x), Math.round(y)]);
+  assert.deepEqual(rounded, [
+    ['a', -1, 0],
+    ['b', 1, 0],
+    ['c', -10, 0],
+  ]);
+  assert.equal(seen(2).length, 2);
+  assert.equal(table.within({ lng: 180, lat: 0 }, 3_600, { width: 19, height: 50 }, 0, 9).length, 2);
+  assert.deepEqual(
+    table.placed(['b', 'x'], { lng: 180, lat: 0 }, 3_600, 0).map(({ imei }) => imei),
+    ['b'],
+  );
+});
+
+test('an offline vehicle fades within a week', () => {
+  const table = new VehicleTable();
+  const fadedAfter = (days: number, status: KnownDevice['status']) => {
+    table.put({ ...vehicle('a', 0, 0), status }, 0, CLOCK_MS + days * 86_400_000);
+    return new Uint8Array(table.bytes)[27];
+  };
+  assert.deepEqual(
+    [1, 3.5, 7, 100].map((days) => fadedAfter(days, 'offline')),
+    [36, 128, 255, 255],
+  );
+  assert.equal(fadedAfter(7, 'parked'), 0);
 });

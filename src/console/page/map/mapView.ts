@@ -46,11 +46,14 @@ import { clusterText } from './shares.ts';
 import { tracksLayer } from './tracks.ts';
 import { drawTrail } from './trail.ts';
 import { sizePxAt, worldPxOf } from './vehicles/vehicleDrawing.ts';
+import { VehicleLabels } from './vehicles/vehicleLabels.ts';
 import { VehicleLayer } from './vehicles/vehicleLayer.ts';
 import { type Near, VehicleTable } from './vehicles/vehicleTable.ts';
 import { drawGraticule, worldNames, worldStyle } from './worldStyle.ts';
 
 const STREET_ZOOM = 14;
+/** From here on vehicles of a city are so far apart that most names have their place. */
+const LABELS_ZOOM = 12;
 const FIT_ZOOM_MAX = 13;
 /** The map has been sent elsewhere: it does not go back to the fleet that comes in. */
 const NOWHERE = '';
@@ -71,7 +74,8 @@ prewarm(); // the worker loads while the page is built
 export class MapView {
   readonly map: MapLibre;
   readonly #table = new VehicleTable(still.matches);
-  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, () => this.#follow());
+  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, () => this.#drawn());
+  readonly #labels = new VehicleLabels(this.#table, nameOfImei, LABELS_ZOOM);
   readonly #overlays = {
     areas: areasOverlay(),
     trail: trailOverlay(),
@@ -106,8 +110,14 @@ export class MapView {
     this.#stops.push(units.subscribe((unit) => scale.setUnit(unit === 'mi' ? 'imperial' : 'metric')));
     this.#label = new SpotLabel(element);
     this.#fitted.camera = this.#camera();
+    this.#labels.addTo(this.map);
     this.#layer.addTo(this.map);
     this.#connect();
+  }
+
+  /** The vehicles that have their names beside them. */
+  get labelled(): readonly string[] {
+    return this.#labels.shown;
   }
 
   /** Where a vehicle is shown: on the earth, in the world nearest to the centre, and in pixels of the map. */
@@ -119,6 +129,7 @@ export class MapView {
   close(): void {
     view.value = null;
     for (const stop of this.#stops) stop();
+    this.#labels.remove();
     this.#layer.remove();
     this.map.remove();
   }
@@ -162,7 +173,7 @@ export class MapView {
         const now = nowSeconds();
         for (const device of changed) {
           if ('removed' in device) this.#table.remove(device.imei);
-          else this.#table.put(device, now);
+          else this.#table.put(device, now, Date.now());
         }
         this.#layer.repaint();
       }),
@@ -297,6 +308,11 @@ export class MapView {
     if (near.count > 0) return;
     const [area] = this.map.queryRenderedFeatures(point, { layers: AREA_LAYERS });
     chosenArea.value = (area?.properties['id'] as number | undefined) ?? null;
+  }
+
+  #drawn(): void {
+    this.#labels.draw(this.map, nowSeconds(), chosen.peek(), () => this.#layer.repaint());
+    this.#follow();
   }
 
   #follow(): void {

@@ -143,6 +143,7 @@ uniform float now;
 uniform float sizePx;
 uniform float pixelRatio;
 flat out uint status;
+flat out float faded;
 flat out float heading;
 flat out float isChosen;
 void main() {
@@ -155,13 +156,18 @@ void main() {
   gl_PointSize = (isChosen == 1.0 ? max(sizePx, 14.0) * 1.7 : sizePx) * pixelRatio;
   heading = float(look.x) * ${(2 * Math.PI) / 256};
   status = look.y;
+  faded = float(look.w) / 255.0;
 }`;
 
-/** A dot, or for a moving vehicle an arrow that points where it goes; a ring around the chosen one. */
+/**
+ * A dot, for a moving vehicle an arrow that points where it goes, for one that is offline a circle that fades with its age; a
+ * ring around the chosen one.
+ */
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
 precision highp int;
 flat in uint status;
+flat in float faded;
 flat in float heading;
 flat in float isChosen;
 uniform vec3 colors[4];
@@ -178,9 +184,10 @@ void main() {
   float side = abs(turned.x);
   float arrow = max(side * 0.924 - turned.y * 0.382 - 0.325, turned.y * 0.923 - side * 0.385 - 0.323);
   float far = status == 3u ? arrow : dot;
-  float body = 1.0 - smoothstep(0.0, blur, far);
+  float inner = status == 1u ? 1.0 - smoothstep(0.0, blur, length(at) - 0.3) : 0.0;
+  float body = (1.0 - smoothstep(0.0, blur, far)) * (1.0 - inner);
   float around = 1.0 - smoothstep(0.14, 0.14 + blur, far);
-  float alpha = max(around, ring);
+  float alpha = max(around * (1.0 - 0.6 * faded), ring);
   if (alpha <= 0.0) discard;
   color = vec4(mix(edge, colors[status], max(body, ring)) * alpha, alpha);
 }`;

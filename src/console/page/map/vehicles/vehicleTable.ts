@@ -13,6 +13,9 @@ const CHOSEN = 2;
 
 const STATUS_CODES = { unknown: 0, offline: 1, parked: 2, moving: 3 } as const;
 
+/** An offline vehicle fades until it has sent nothing for so long. */
+const FADED_MS = 7 * 86_400_000;
+
 /** After a longer silence a vehicle jumps to its new position: its way is unknown. */
 const SILENCE_MAX_SECONDS = 60;
 const GLIDE_MAX_SECONDS = 10;
@@ -24,6 +27,13 @@ export interface Near {
   readonly count: number;
   /** Nearest first; at most NEAR_MAX. */
   readonly imeis: readonly string[];
+}
+
+/** A vehicle, and its pixels east and south of a place. */
+export interface OnView {
+  readonly imei: string;
+  readonly x: number;
+  readonly y: number;
 }
 
 /** Where every vehicle is, as the bytes that the graphics card gets: it works out the place at each moment itself. */
@@ -49,8 +59,11 @@ export class VehicleTable {
     this.#isStill = isStill;
   }
 
-  /** Takes a device over; from where it is shown it moves to its place within the time that it took itself. */
-  put(device: KnownDevice, now: number): void {
+  /**
+   * Takes a device over; from where it is shown it moves to its place within the time that it took itself. `now` is in the
+   * seconds of all methods, `clockMs` the time of day.
+   */
+  put(device: KnownDevice, now: number, clockMs: number): void {
     const { imei, location } = device;
     if (location === null) {
       this.remove(imei);
@@ -78,6 +91,8 @@ export class VehicleTable {
     this.#looks[look] = Math.round((location.heading / 360) * 256);
     this.#looks[look + 1] = STATUS_CODES[device.status];
     this.#looks[look + 2] = SHOWN | (imei === this.#chosen ? CHOSEN : 0);
+    const age = device.status === 'offline' ? (clockMs - recordedAtMs) / FADED_MS : 0;
+    this.#looks[look + 3] = Math.round(255 * Math.max(0, Math.min(1, age)));
     this.dirty.add(row);
   }
 
@@ -132,6 +147,43 @@ export class VehicleTable {
       if (nearest.length > NEAR_MAX) nearest.pop();
     }
     return { count, imeis: nearest.map(({ imei }) => imei) };
+  }
+
+  /** The vehicles in a view around a place, at most `max`, with their pixels from its middle; `worldPx` as above. */
+  within(
+    place: LatLng,
+    worldPx: number,
+    { width, height }: { readonly width: number; readonly height: number },
+    now: number,
+    max: number,
+  ): OnView[] {
+    const center = stepsOf(place);
+    const found: OnView[] = [];
+    for (let row = 0; row < this.rows && found.length < max; row++) {
+      const imei = this.#imeis[row];
+      if (imei == null) continue;
+      const { x, y } = this.#pxFrom(center, row, worldPx, now);
+      if (Math.abs(x) <= width / 2 && Math.abs(y) <= height / 2) found.push({ imei, x, y });
+    }
+    return found;
+  }
+
+  /** Of these vehicles those that are known, with their pixels from a place. */
+  placed(imeis: readonly string[], place: LatLng, worldPx: number, now: number): OnView[] {
+    const center = stepsOf(place);
+    return imeis.flatMap((imei) => {
+      const row = this.#rowOf.get(imei);
+      return row === undefined ? [] : [{ imei, ...this.#pxFrom(center, row, worldPx, now) }];
+    });
+  }
+
+  #pxFrom(center: Steps, row: number, worldPx: number, now: number): { x: number; y: number } {
+    const at = row * ROW_WORDS;
+    const part = this.#partOf(at, now);
+    return {
+      x: ((this.#along(at, part) - center.x) | 0) * (worldPx / STEPS_X),
+      y: (this.#along(at + 1, part) - center.y) * (worldPx / STEPS_Y),
+    };
   }
 
   *places(now: number): Iterable<LatLng> {
