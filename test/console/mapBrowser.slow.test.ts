@@ -162,6 +162,11 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.mouse.click(x, y);
     const spot = page.getByLabel('Vehicles on this spot');
     await spot.getByText('2 vehicles here').waitFor();
+    // They also stand apart on the map: the nearer one in the north of the spot, the other one in its south.
+    await waitForEqual(() => drawn(page, 'spot-place'), 2, 'the vehicles around the spot');
+    const fromSouth = await spotAt();
+    await page.mouse.click(fromSouth.x, fromSouth.y + 36);
+    await page.getByLabel(/^Chosen: /).waitFor();
     await spot.getByRole('button', { name: 'Car 9' }).click();
     await page.getByLabel('Chosen: Car 9').waitFor();
 

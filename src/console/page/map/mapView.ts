@@ -39,12 +39,15 @@ import {
   CLUSTER_LAYERS,
   clustersOverlay,
   draftOverlay,
+  SPOT_LAYERS,
+  spotOverlay,
   trailOverlay,
 } from './overlay.ts';
 import { onScheme, type Scheme, scheme } from './scheme.ts';
 import { clusterText } from './shares.ts';
 import { tracksLayer } from './tracks.ts';
 import { drawTrail } from './trail.ts';
+import { drawSpot } from './vehicles/drawSpot.ts';
 import { sizePxAt, worldPxOf } from './vehicles/vehicleDrawing.ts';
 import { VehicleLabels } from './vehicles/vehicleLabels.ts';
 import { VehicleLayer } from './vehicles/vehicleLayer.ts';
@@ -80,6 +83,7 @@ export class MapView {
     areas: areasOverlay(),
     trail: trailOverlay(),
     clusters: clustersOverlay(),
+    spot: spotOverlay(),
     draft: draftOverlay(),
   };
   readonly #label: SpotLabel;
@@ -208,6 +212,7 @@ export class MapView {
       tracks.close,
       drawAreas(this.#overlays.areas),
       drawTrail(this.#overlays.trail),
+      drawSpot(map, this.#overlays.spot, (imei) => this.#table.placeOf(imei, nowSeconds())),
       drawClusters(map, this.#overlays.clusters, (places) => this.#fit(places)),
       editDraft(map, this.#overlays.draft),
     );
@@ -292,9 +297,21 @@ export class MapView {
     return map.queryRenderedFeatures(point, { layers: CLUSTER_LAYERS })[0];
   }
 
+  /** The IMEI of a vehicle of the ring around a spot. */
+  #onRing(point: PointLike): string | null {
+    if (onSpot.peek() === null) return null;
+    const [found] = this.map.queryRenderedFeatures(point, { layers: SPOT_LAYERS });
+    return (found?.properties['imei'] as string | undefined) ?? null;
+  }
+
   #click(event: MapMouseEvent): void {
     if (clickDraft(this.map, event)) return;
     const { lngLat, point } = event;
+    const onRing = this.#onRing(point);
+    if (onRing !== null) {
+      choose(onRing);
+      return;
+    }
     const cluster = this.#clusterAt(point);
     if (cluster !== undefined) {
       const imei = cluster.properties['imei'] as string | undefined;

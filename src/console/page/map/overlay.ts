@@ -171,6 +171,45 @@ export function sharesOverlay(): Overlay {
   ]);
 }
 
+/** Vehicles on one spot, apart from each other. */
+export function spotOverlay(): Overlay {
+  return new Overlay('spot', (scheme) => [
+    {
+      id: 'spot-line',
+      type: 'line',
+      filter: IS_TRACK,
+      paint: { 'line-color': scheme === 'light' ? '#55616e' : '#a5b0bc', 'line-width': 1 },
+    },
+    {
+      id: 'spot-place',
+      type: 'circle',
+      filter: ['!', IS_TRACK],
+      paint: {
+        'circle-radius': ['case', ['get', 'isChosen'], 11, 8],
+        'circle-color': COLOR,
+        'circle-stroke-color': '#ffffff',
+        'circle-stroke-width': 2,
+      },
+    },
+    {
+      id: 'spot-name',
+      type: 'symbol',
+      filter: ['!', IS_TRACK],
+      layout: {
+        'text-field': ['get', 'name'],
+        'text-font': FONT,
+        'text-size': 12,
+        'text-variable-anchor': ['left', 'right', 'top', 'bottom'],
+        'text-radial-offset': 1,
+      },
+      paint: textPaint(scheme),
+    },
+  ]);
+}
+
+/** Layers of it that a click may hit. */
+export const SPOT_LAYERS = ['spot-place', 'spot-name'];
+
 /** Of a fleet that is too large: clusters with their shares by status, and single vehicles where there are few. */
 export function clustersOverlay(): Overlay {
   const isCluster: ExpressionSpecification = ['has', 'picture'];
