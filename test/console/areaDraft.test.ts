@@ -5,9 +5,14 @@ import {
   type AreaDraft,
   areaDraft,
   beginDraft,
+  beginStep,
+  canUndo,
   changeDraft,
+  draftVertex,
   endDraft,
+  removeVertex,
   saveCall,
+  undoStep,
 } from '../../src/console/page/areaDraft.ts';
 import type { Area } from '../../src/console/page/types.ts';
 
@@ -64,5 +69,38 @@ test('a new area that is sent again has the same key, until something of it chan
   beginDraft(POLYGON);
   const { method, path, idempotencyKey } = saveCall(areaDraft.value as AreaDraft);
   assert.deepEqual([method, path, idempotencyKey], ['PATCH', '/api/v1/areas/7', undefined]);
+  endDraft();
+});
+
+test('a step of drawing is undone, and what was typed since stays', () => {
+  beginDraft(POLYGON);
+  const points = () => areaDraft.value?.body.points;
+  assert.equal(canUndo.value, false);
+  undoStep();
+  assert.deepEqual(points(), POLYGON.points);
+  beginStep();
+  changeDraft({ points: [...POLYGON.points, { lat: 1, lng: 1 }] });
+  draftVertex.value = 3;
+  changeDraft({ name: 'Yard 2' });
+  removeVertex();
+  assert.deepEqual([points(), draftVertex.value], [POLYGON.points, 2]);
+  undoStep();
+  assert.equal(points()?.length, 4);
+  undoStep();
+  assert.deepEqual([points(), areaDraft.value?.body.name, canUndo.value], [POLYGON.points, 'Yard 2', false]);
+  draftVertex.value = 0;
+  for (let left = 2; left >= 0; left--) {
+    removeVertex();
+    assert.equal(points()?.length, left);
+  }
+  assert.equal(draftVertex.value, null);
+  removeVertex();
+  for (let n = 0; n < 200; n++) beginStep();
+  let undone = 0;
+  for (; canUndo.value; undone++) undoStep();
+  assert.equal(undone, 100);
+  beginStep();
+  beginDraft();
+  assert.equal(canUndo.value, false);
   endDraft();
 });

@@ -342,6 +342,14 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       after.every(({ lng }) => Math.abs(lng) <= 180) &&
         new Set(after.map(({ lng }) => Math.sign(lng))).size === 2,
     );
+    // A click chooses a vertex, which a key removes; another key brings it back.
+    await page.mouse.click(...at(370, 100));
+    await page.keyboard.press('Delete');
+    await becomes('one corner less', (now) => now.points.length === 2);
+    await page.keyboard.press('Control+z');
+    await waitForEqual(async () => (await body()).points, after, 'the draft before the removal');
+    await page.mouse.click(...at(350, 180), { button: 'right' });
+    await becomes('one corner less', (now) => now.points.length === 2);
     assert.deepEqual(complaints, []);
   });
 

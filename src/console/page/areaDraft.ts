@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { ApiCall } from './reply.ts';
 import type { Area, LatLng } from './types.ts';
 
@@ -46,6 +46,7 @@ export const areaDraft = signal<AreaDraft | null>(null);
 
 /** Begins a new area, or the editing of `area`. What was begun before is given up. */
 export function beginDraft(area: Area | null = null): void {
+  forgetSteps();
   areaDraft.value = area === null ? { id: null, body: NEW } : { id: area.id, body: bodyOf(area) };
 }
 
@@ -55,8 +56,51 @@ export function changeDraft(change: Partial<AreaBody>): void {
   if (draft !== null) areaDraft.value = { ...draft, body: { ...draft.body, ...change } };
 }
 
+/** The part of a draft that an undo restores. Names and other fields stay as they are. */
+type Geometry = Pick<AreaBody, 'type' | 'center' | 'radius_m' | 'points'>;
+
+const STEPS_MAX = 100;
+/** The geometries before each step of drawing, the oldest first. */
+const steps = signal<readonly Geometry[]>([]);
+export const canUndo = computed(() => steps.value.length > 0);
+/** The vertex of the draft that was chosen, by its number; null: none. */
+export const draftVertex = signal<number | null>(null);
+
+/** The changes from now on are a step that can be undone. */
+export function beginStep(): void {
+  const draft = areaDraft.peek();
+  if (draft === null) return;
+  const { type, center, radius_m, points } = draft.body;
+  steps.value = [...steps.peek().slice(1 - STEPS_MAX), { type, center, radius_m, points }];
+}
+
+/** The geometry as it was before the last step; without one nothing happens. */
+export function undoStep(): void {
+  const before = steps.peek().at(-1);
+  if (before === undefined) return;
+  steps.value = steps.peek().slice(0, -1);
+  draftVertex.value = null;
+  changeDraft(before);
+}
+
+/** Takes the chosen vertex away; then the one before it is chosen. */
+export function removeVertex(): void {
+  const points = areaDraft.peek()?.body.points ?? [];
+  const vertex = draftVertex.peek();
+  if (vertex === null || vertex >= points.length) return;
+  beginStep();
+  draftVertex.value = points.length === 1 ? null : Math.max(0, vertex - 1);
+  changeDraft({ points: points.toSpliced(vertex, 1) });
+}
+
+function forgetSteps(): void {
+  steps.value = [];
+  draftVertex.value = null;
+}
+
 /** Ends the draft, saved or given up. */
 export function endDraft(): void {
+  forgetSteps();
   areaDraft.value = null;
   sent = null;
 }

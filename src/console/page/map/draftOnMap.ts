@@ -1,29 +1,65 @@
 import { effect } from '@preact/signals';
 import type { Feature } from 'geojson';
 import type { Map as MapLibre, MapMouseEvent, MapTouchEvent } from 'maplibre-gl';
-import { type AreaBody, areaDraft, changeDraft } from '../areaDraft.ts';
+import {
+  type AreaBody,
+  areaDraft,
+  beginStep,
+  changeDraft,
+  draftVertex,
+  removeVertex,
+  undoStep,
+} from '../areaDraft.ts';
 import type { LatLng } from '../types.ts';
 import { areaFeature, destination, distanceM } from './areaShapes.ts';
+import { boxOf } from './box.ts';
+import { drawnAreas } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
+import { snapped, verticesIn } from './snap.ts';
+import { worldPxOf } from './vehicles/vehicleDrawing.ts';
 
 /** A finger is broad. */
 const HIT_PX = 14;
 
 type Pointer = MapMouseEvent | MapTouchEvent;
 
-/** Draws the draft of an area, until the returned function is called, and lets the pointer change it. */
+/** Draws the draft of an area, until the returned function is called, and lets the pointer and keys change it. */
 export function editDraft(map: MapLibre, overlay: Overlay): () => void {
-  let grabbed: Handle | null = null;
+  let grabbed: { readonly handle: Handle; readonly vertices: readonly LatLng[] } | null = null;
+  let isMoved = false;
   const hold = (event: Pointer): void => {
-    grabbed = isOneFinger(event) ? handleAt(map, event) : null;
-    if (grabbed !== null) event.preventDefault(); // the map stays where it is
+    const handle = isOneFinger(event) && !isOtherButton(event) ? handleAt(map, event) : null;
+    if (handle === null) return;
+    grabbed = { handle, vertices: snapVertices(map, handle) };
+    isMoved = false;
+    event.preventDefault(); // the map stays where it is
   };
   const drag = ({ lngLat }: Pointer): void => {
     const body = areaDraft.peek()?.body;
-    if (grabbed !== null && body !== undefined) changeDraft(dragged(body, grabbed, lngLat));
+    if (grabbed === null || body === undefined) return;
+    if (!isMoved) beginStep();
+    isMoved = true;
+    const { handle, vertices } = grabbed;
+    const to = handle === 'rim' ? lngLat : snapped(lngLat, vertices, worldPxOf(map));
+    changeDraft(dragged(body, handle, to));
   };
   const drop = (): void => {
     grabbed = null;
+  };
+  const remove = (event: MapMouseEvent): void => {
+    const handle = handleAt(map, event);
+    if (typeof handle !== 'number') return;
+    draftVertex.value = handle;
+    removeVertex();
+  };
+  const press = (event: KeyboardEvent): void => {
+    if (areaDraft.peek() === null || isTyped(event.target)) return;
+    const isUndo = event.key === 'z' && (event.ctrlKey || event.metaKey);
+    const isRemoval = event.key === 'Delete' || event.key === 'Backspace';
+    if (!isUndo && !isRemoval) return;
+    event.preventDefault();
+    if (isUndo) undoStep();
+    else removeVertex();
   };
   map.on('mousedown', hold);
   map.on('touchstart', hold);
@@ -32,19 +68,56 @@ export function editDraft(map: MapLibre, overlay: Overlay): () => void {
   map.on('mouseup', drop);
   map.on('touchend', drop);
   map.on('touchcancel', drop);
-  return effect(() => {
+  map.on('contextmenu', remove);
+  addEventListener('keydown', press);
+  const stop = effect(() => {
     const draft = areaDraft.value;
     map.getCanvas().style.cursor = draft === null ? '' : 'crosshair';
-    overlay.show(draft === null ? [] : featuresOf(draft.body));
+    overlay.show(draft === null ? [] : featuresOf(draft.body, draftVertex.value));
   });
+  return () => {
+    removeEventListener('keydown', press);
+    stop();
+  };
 }
 
 /** A click while there is a draft; false without one. */
 export function clickDraft(map: MapLibre, event: MapMouseEvent): boolean {
   const body = areaDraft.peek()?.body;
   if (body === undefined) return false;
-  if (handleAt(map, event) === null) changeDraft(clicked(body, event.lngLat));
+  const handle = handleAt(map, event);
+  const isClosing = handle === 0 && body.type === 'polyline' && body.points.length > 2;
+  if (handle !== null && !isClosing) {
+    draftVertex.value = typeof handle === 'number' ? handle : null;
+    return true;
+  }
+  beginStep();
+  const at = snapped(event.lngLat, snapVertices(map, null), worldPxOf(map));
+  changeDraft(clicked(body, at));
+  const { points } = areaDraft.peek()?.body ?? body;
+  draftVertex.value = points.length > body.points.length ? points.length - 1 : null;
   return true;
+}
+
+/** Vertices of other areas in view, and of a track the first one, where it may close. */
+function snapVertices(map: MapLibre, handle: Handle | null): LatLng[] {
+  const draft = areaDraft.peek();
+  if (draft === null) return [];
+  const { type, points } = draft.body;
+  const [first] = points;
+  const own = type === 'polyline' && points.length > 2 && handle !== 0 && first !== undefined ? [first] : [];
+  const [[west, south], [east, north]] = map.getBounds().toArray();
+  return [...own, ...verticesIn(drawnAreas.peek().areas, draft.id, boxOf({ west, south, east, north }))];
+}
+
+/** Keys mean text there. */
+function isTyped(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('input, textarea, select') !== null;
+}
+
+/** The one that opens a menu moves nothing: a map whose event was prevented would not tell of it. */
+function isOtherButton({ originalEvent }: Pointer): boolean {
+  return originalEvent instanceof MouseEvent && originalEvent.button !== 0;
 }
 
 function isOneFinger(event: Pointer): boolean {
@@ -70,12 +143,12 @@ function beside({ lng, lat }: LatLng, pointer: LatLng): LatLng {
   return { lng: lng + 360 * Math.round((pointer.lng - lng) / 360), lat };
 }
 
-function featuresOf(body: AreaBody): Feature[] {
+function featuresOf(body: AreaBody, chosen: number | null): Feature[] {
   const shape = areaFeature(body, { kind: 'shape', color: body.color });
   const handles = handlesOf(body).map(
     ([handle, { lng, lat }]): Feature => ({
       type: 'Feature',
-      properties: { kind: 'handle', handle },
+      properties: { kind: 'handle', handle, isChosen: handle === chosen },
       geometry: { type: 'Point', coordinates: [lng, lat] },
     }),
   );

@@ -276,8 +276,8 @@ export function draftOverlay(): Overlay {
       filter: ['!', isShape],
       paint: {
         'circle-radius': 7,
-        'circle-color': '#ffffff',
-        'circle-stroke-color': ACCENT,
+        'circle-color': ['case', ['get', 'isChosen'], ACCENT, '#ffffff'],
+        'circle-stroke-color': ['case', ['get', 'isChosen'], '#ffffff', ACCENT],
         'circle-stroke-width': 3,
       },
     },

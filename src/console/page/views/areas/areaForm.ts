@@ -9,6 +9,7 @@ import { CallBehind, counted, html } from '../../parts.ts';
 import type { ApiCall, Reply } from '../../reply.ts';
 import type { Area, BacktestResult, LatLng } from '../../types.ts';
 import { formatCoordinates, parseCoordinates } from './coordinates.ts';
+import { DraftTools } from './draftTools.ts';
 
 const TYPES: Readonly<Record<AreaType, string>> = {
   circle: 'Circle',
@@ -80,6 +81,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
       <${Field} name=${placesField} as="textarea" rows=${isRound ? 1 : 6} value=${list.text} onInput=${typeList} spellcheck=${false}
         label=${isRound ? 'Centre as latitude, longitude, or GeoJSON' : 'Points as latitude, longitude, one a line, or GeoJSON'} />
       <p class="empty" role="status">${note}</p>
+      <${DraftTools} />
       ${isRound && html`<${NumberField} name="radius_m" label="Radius in metres" value=${body.radius_m ?? 0} set=${(radius_m: number) => changeDraft({ radius_m })} />`}
       ${body.type === 'polyline' && html`<${NumberField} name="buffer_m" label="Metres beside the line that are inside" value=${body.buffer_m ?? 0} set=${(buffer_m: number) => changeDraft({ buffer_m })} />`}
       <${NumberField} name="dwell_seconds" label="Minimum stay in seconds" value=${body.dwell_seconds} set=${(dwell_seconds: number) => changeDraft({ dwell_seconds })} />
