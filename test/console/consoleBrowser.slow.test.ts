@@ -417,7 +417,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await show('Areas');
     await page.getByRole('button', { name: 'New area' }).click();
     const form = page.getByRole('form', { name: 'Area' });
-    for (const field of ['Name', 'Minimum stay']) {
+    for (const field of ['Name', 'Minimum stay in seconds']) {
       await form.getByLabel(field).click();
       let seen = '';
       await waitFor(

@@ -3,13 +3,14 @@ import { execFile } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import type { Locator, Page } from 'playwright-core';
 import { fieldText } from '../../src/console/page/format.ts';
 import { focused } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
 import type { Visitor } from '../support/console/visitor.ts';
 import { withoutBrowser } from '../support/http/browser.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { waitFor, waitForEqual } from '../support/waitFor.ts';
 import { startReceiver } from '../support/webhooks/receiver.ts';
 import { webhookEnv } from '../support/webhooks/webhooks.ts';
 
@@ -100,18 +101,49 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await form.getByLabel('Points as').fill(SQUARE);
     await form.getByRole('button', { name: 'Try on last week' }).click();
     await form.getByText('1 entry and 1 exit of 1 device in 4 points').waitFor();
-    assert.deepEqual(await violationsIn(page), [], 'an area that was tried');
+    await chooseDwell(page, form);
     await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Yard is saved.').waitFor();
 
     await page.getByRole('button', { name: 'Yard' }).click();
     await page.getByRole('button', { name: 'Edit the area' }).click();
-    await form.getByLabel('Minimum stay').fill('60');
+    await form.getByLabel('Minimum stay in seconds').fill('60');
     await form.getByRole('button', { name: 'Try on last week' }).click();
     await form.getByText('0 events are the same, 0 new, 2 gone').waitFor();
     await page.keyboard.press('Escape');
     await form.waitFor({ state: 'detached' });
     await focused(page, 'Edit the area');
+  }
+
+  /** Moves the slider below the picture, and takes what it shows into the form and back. */
+  async function chooseDwell(page: Page, form: Locator): Promise<void> {
+    const tried = form.getByLabel('Minimum stays to compare');
+    await tried.fill('a minute');
+    await form.getByRole('button', { name: 'Try on last month' }).click();
+    await form.getByText('at most 9 whole numbers from 0 to 86400').waitFor();
+    await tried.fill('60, 600');
+    await form.getByRole('button', { name: 'Try on last month' }).click();
+    await form
+      .getByRole('img', { name: /stay\. 0 s: 1 entry, 1 exit; 1 min: 0 entries, 0 exits; 10 min: / })
+      .waitFor();
+    const slider = form.getByLabel('Minimum stay', { exact: true });
+    await slider.press('ArrowRight');
+    await form.getByText('Against 0 s, as the form has it: 2 gone, 0 new.').waitFor();
+    const gone = form.getByRole('list', { name: 'Gone' }).getByRole('listitem');
+    await waitForEqual(() => gone.count(), 2, 'the events that are gone');
+    await form.getByText('All of them as a table').click();
+    await form.getByRole('row', { name: '10 min 0 0 0' }).waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'an area that was tried');
+    await form.getByRole('button', { name: 'Take 1 min as minimum stay' }).click();
+    const dwell = form.getByLabel('Minimum stay in seconds');
+    await waitForEqual(() => dwell.inputValue(), '60', 'the minimum stay');
+    await form.getByText('1 min: 0 entries, 0 exits, as the form has it.').waitFor();
+    await slider.press('Home');
+    await form.getByText('Against 1 min, as the form has it: 0 gone, 2 new.').waitFor();
+    await dwell.fill('7');
+    await form.getByText('The draft has changed since').waitFor();
+    await dwell.fill('0');
+    await slider.waitFor();
   }
 
   async function useKey({ page, show }: Visitor): Promise<void> {

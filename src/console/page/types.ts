@@ -50,6 +50,7 @@ type BacktestEvent = {
 };
 
 export type BacktestResult = {
+  readonly dwell_seconds: number;
   readonly entries: number;
   readonly exits: number;
   readonly devices: number;

@@ -2,12 +2,10 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, mayChange } from '../../api.ts';
 import { type AreaBody, type AreaType, areaDraft, changeDraft, endDraft, saveCall } from '../../areaDraft.ts';
-import { Time } from '../../format.ts';
-import { Confirm, Field, Form, Panel, type Sending, useDraftText, useSending } from '../../forms.ts';
-import { nameOfImei } from '../../liveFleet.ts';
-import { CallBehind, counted, html } from '../../parts.ts';
-import type { ApiCall, Reply } from '../../reply.ts';
-import type { Area, BacktestResult, LatLng } from '../../types.ts';
+import { Confirm, Field, Form, Panel, useDraftText, useSending } from '../../forms.ts';
+import { CallBehind, html } from '../../parts.ts';
+import type { Area, LatLng } from '../../types.ts';
+import { AreaTrial, TRIED_FIELD } from './areaTrial.ts';
 import { formatCoordinates, parseCoordinates } from './coordinates.ts';
 import { DraftTools } from './draftTools.ts';
 
@@ -27,6 +25,7 @@ const FIELDS = [
   'dwell_seconds',
   'color',
   'external_id',
+  TRIED_FIELD,
 ];
 
 /** The draft as a form. `done` is called with what was saved or deleted. */
@@ -134,101 +133,4 @@ function changeOf(
   { points, ...read }: Partial<AreaBody> & { readonly points: readonly LatLng[] },
 ): Partial<AreaBody> {
   return isRoundType(read.type ?? type) ? { ...read, center: points[0] ?? null } : { ...read, points };
-}
-
-const EVENTS_SHOWN = 20;
-
-type Answer = Extract<Reply<readonly BacktestResult[]>, { ok: true }>;
-
-interface Trial {
-  readonly of: AreaBody;
-  readonly atMs: number;
-  readonly draft: Answer;
-  /** Null: a new area. */
-  readonly saved: Answer | null;
-}
-
-/** What the draft would have brought in the last week. `check` rejects a draft that is not complete. */
-function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean }): VNode {
-  const [trial, setTrial] = useState<Trial | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const draft = areaDraft.value;
-  const run = async (): Promise<void> => {
-    if (draft === null || isRunning || !check()) return;
-    setRunning(true);
-    setTrial(null);
-    const atMs = Date.now();
-    const tried = await sending.send<readonly BacktestResult[]>(() => call(trialCall(draft.body, atMs)));
-    const { id } = draft;
-    const saved =
-      tried === null || id === null
-        ? null
-        : await sending.send<readonly BacktestResult[]>(() => call(trialCall(id, atMs)));
-    if (tried !== null && (id === null || saved !== null))
-      setTrial({ of: draft.body, atMs, draft: tried, saved });
-    setRunning(false);
-  };
-  return html`<div class="trial">
-    <button type="button" onClick=${run} aria-disabled=${isRunning}>Try on last week</button>
-    <div role="status">
-      ${isRunning && html`<p>Replaying the points of last week…</p>`}
-      ${trial !== null && trial.of !== draft?.body && html`<p>The draft has changed since. Try it again.</p>`}
-      ${trial !== null && trial.of === draft?.body && html`<${Outcome} trial=${trial} />`}
-    </div>
-    ${draft !== null && html`<${CallBehind} call=${trialCall(draft.body, trial?.atMs ?? Date.now())} />`}
-  </div>`;
-}
-
-function Outcome({ trial }: { trial: Trial }): VNode {
-  const tried = trial.draft.data[0] as BacktestResult;
-  const saved = trial.saved?.data[0];
-  const changes = saved && compareTrials(tried, saved);
-  const { points = 0, notes = [], warnings = [] } = trial.draft.meta;
-  return html`
-    <p>${sumOf(tried)} in ${counted(points, 'point')} of the last seven days.</p>
-    ${saved && html`<p>As it is saved: ${sumOf(saved)}. ${changes ? `${counted(changes.same, 'event is', 'events are')} the same, ${changes.new} new, ${changes.gone} gone.` : 'They are too many to be compared one by one.'}</p>`}
-    ${points === 0 && html`<p class="empty">Nothing was recorded last week, so nothing can be said. Save it and watch the events.</p>`}
-    <ul>${[...warnings, ...notes].map(({ message }) => html`<li>${message}</li>`)}</ul>
-    ${
-      tried.events.length > 0 &&
-      html`<details><summary>${`The first ${Math.min(EVENTS_SHOWN, tried.events.length)} events`}</summary><ol>${tried.events
-        .slice(0, EVENTS_SHOWN)
-        .map(
-          ({ device, event, timestamp }) =>
-            html`<li><${Time} at=${timestamp} /> ${nameOfImei(device)}: ${event}</li>`,
-        )}</ol></details>`
-    }`;
-}
-
-function sumOf({ entries, exits, devices }: BacktestResult): string {
-  return `${counted(entries, 'entry', 'entries')} and ${counted(exits, 'exit')} of ${counted(devices, 'device')}`;
-}
-
-const WEEK_MS = 7 * 86_400_000;
-
-/** Replays the points of the last seven days against a draft, or against the saved area of this id. */
-function trialCall(tried: AreaBody | number, nowMs: number): ApiCall {
-  const subject =
-    typeof tried === 'number' ? { area_id: tried } : { area: { ...tried, name: tried.name || 'draft' } };
-  const window = { from: new Date(nowMs - WEEK_MS).toISOString(), to: new Date(nowMs).toISOString() };
-  return { method: 'POST', path: '/api/v1/areas/backtest', body: { ...subject, ...window } };
-}
-
-/** Events of the draft that the saved area has, too, and those that only one of them has; null: not all are listed. */
-function compareTrials(
-  draft: BacktestResult,
-  saved: BacktestResult,
-): { readonly same: number; readonly new: number; readonly gone: number } | null {
-  if (!isComplete(draft) || !isComplete(saved)) return null;
-  const known = new Set(saved.events.map(eventKey));
-  const same = draft.events.filter((event) => known.has(eventKey(event))).length;
-  return { same, new: draft.events.length - same, gone: saved.events.length - same };
-}
-
-function isComplete({ entries, exits, events }: BacktestResult): boolean {
-  return events.length === entries + exits;
-}
-
-function eventKey({ device, event, timestamp }: BacktestResult['events'][number]): string {
-  return `${device} ${event} ${timestamp}`;
 }
