@@ -5,6 +5,7 @@ import { before, describe, type TestContext, test } from 'node:test';
 import type { BrowserContextOptions, Page, Route } from 'playwright-core';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
+import { dateOf } from '../../src/console/page/format.ts';
 import { glide } from '../support/console/glide.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
@@ -234,6 +235,45 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     // The street, the place at its end, and the one that has come in between.
     await page.getByText('42 points', { exact: true }).waitFor();
     await missing.waitFor({ state: 'detached' });
+  });
+
+  test('shows a day of two vehicles beside each other: two ways, two graphs, and how far they are apart', async (t) => {
+    const noon = new Date(Date.now() - 86_400_000).setHours(12, 0, 0, 0);
+    for (let n = 0; n <= 2; n++)
+      for (const [imei, latitude, delayMs] of [
+        [VAN, 10, 0],
+        [TRAM, 10.01, 1_800_000],
+      ] as const)
+        await opened.send(imei, { latitude, longitude: 20 + n / 100 }, noon + n * 60_000 + delayMs);
+    const { page, complaints } = await enter(t);
+    const address = `#map/${VAN}/${dateOf(noon)}`;
+    await page.goto(`${opened.pod.api}/console${address}`);
+    const shown = page.getByLabel('A day');
+    const other = shown.getByLabel('Compare with');
+    await other.fill('van');
+    await other.press('Enter');
+    await shown.getByText('choose another vehicle').waitFor();
+    await other.fill('tram');
+    await other.press('Enter');
+    await waitFor(() => page.url().endsWith(`${address}/${TRAM}`));
+    await page.reload();
+    await shown.getByRole('img', { name: 'Speed of Tram 7 over the day' }).waitFor();
+    const moment = shown.getByLabel('Moment of the day');
+    await moment.press('Home');
+    await shown.getByText(/\. Van 12 30 km\/h; Tram 7 has no point yet$/).waitFor();
+    await moment.press('End');
+    await shown.getByText(/Van 12 30 km\/h at .*, its last point; Tram 7 30 km\/h; 1\.1 km apart$/).waitFor();
+    for (const [layer, least] of [
+      ['trail', 1],
+      ['trail-other', 1],
+      ['trail-place', 2],
+    ] as const)
+      await waitFor(async () => (await drawn(page, layer)) >= least, `fewer than ${least} of ${layer}`);
+    assert.deepEqual(await violationsIn(page), [], 'two vehicles');
+    await shown.getByRole('button', { name: 'Do not compare' }).click();
+    await shows(page, 'trail-other', false);
+    await waitFor(() => page.url().endsWith(address), `the address does not end with ${address}`);
+    assert.deepEqual(complaints, []);
   });
 
   /** The scheme in whose colours a vehicle is drawn; null while it is not drawn. */

@@ -1,6 +1,6 @@
 import { batch, effect, signal } from '@preact/signals';
 import { clearFilters, filters, filtersIn, hashOf } from './filters.ts';
-import { askedDay, choose, chosen, chosenArea, seek } from './map/mapState.ts';
+import { askedDay, choose, chosen, chosenArea, comparedWith, seek } from './map/mapState.ts';
 
 // The address of the page says what is shown: a view, what is chosen in it, and the filters. A link to it shows the same.
 
@@ -16,21 +16,27 @@ interface Place {
   readonly imei: string | null;
   /** YYYY-MM-DD. */
   readonly day: string | null;
+  /** The IMEI of a vehicle whose same day is shown beside it. */
+  readonly other: string | null;
   readonly areaId: number | null;
   readonly eventId: number | null;
 }
 
-/** `#map`, `#map/IMEI`, `#map/IMEI/DAY`, `#area/ID`, `#event/ID`, `#devices` …, each with filters; the map for any other. */
+const IMEI = /^\d{1,20}$/;
+
+/** `#map`, `#map/IMEI`, `#map/IMEI/DAY`, `#map/IMEI/DAY/IMEI`, `#area/ID`, `#event/ID`, `#devices` …; the map for any other. */
 export function placeIn(hash: string): Place {
   const [path = ''] = hash.slice(1).split('?', 1);
-  const [name = '', id = '', date = ''] = path.split('/');
-  const nothing = { imei: null, day: null, areaId: null, eventId: null };
+  const [name = '', id = '', date = '', compared = ''] = path.split('/');
+  const nothing = { imei: null, day: null, other: null, areaId: null, eventId: null };
   const number = /^\d{1,15}$/.test(id) ? Number(id) : null;
   if (name === 'area' && number !== null) return { ...nothing, view: 'Areas', areaId: number };
   if (name === 'event' && number !== null) return { ...nothing, view: 'Events', eventId: number };
   const view = VIEW_NAMES.find((one) => one.toLowerCase() === name) ?? 'Map';
-  if (name !== 'map' || !/^\d{1,20}$/.test(id)) return { ...nothing, view };
-  return { ...nothing, view, imei: id, day: /^\d{4}-[01]\d-[0-3]\d$/.test(date) ? date : null };
+  if (name !== 'map' || !IMEI.test(id)) return { ...nothing, view };
+  const day = /^\d{4}-[01]\d-[0-3]\d$/.test(date) ? date : null;
+  const other = day !== null && IMEI.test(compared) && compared !== id ? compared : null;
+  return { ...nothing, view, imei: id, day, other };
 }
 
 /** Of a view, with what is chosen in it and the present filters. */
@@ -45,7 +51,9 @@ export function vehicleAddress(imei: string): string {
 
 function pathOf(view: ViewName): string {
   if (view === 'Map' && chosen.value !== null)
-    return ['map', chosen.value, askedDay.value].filter((part) => part !== null).join('/');
+    return ['map', chosen.value, askedDay.value, comparedWith.value]
+      .filter((part) => part !== null)
+      .join('/');
   if (view === 'Areas' && chosenArea.value !== null) return `area/${chosenArea.value}`;
   if (view === 'Events' && askedEvent.value !== null) return `event/${askedEvent.value}`;
   return view.toLowerCase();
@@ -86,14 +94,17 @@ export function followAddress(): void {
 }
 
 function show(hash: string): void {
-  const { view, imei, day, areaId, eventId } = placeIn(hash);
+  const { view, imei, day, other, areaId, eventId } = placeIn(hash);
   const asked = filtersIn(hash);
   batch(() => {
     shownView.value = view;
     if (hashOf('', asked) !== hashOf('', filters.peek())) filters.value = asked;
     if (view === 'Map' && imei === null) choose(null);
     if (imei !== null && imei !== chosen.peek()) seek(imei);
-    if (imei !== null) askedDay.value = day;
+    if (imei !== null) {
+      askedDay.value = day;
+      comparedWith.value = other;
+    }
     if (view === 'Areas') chosenArea.value = areaId;
     if (view === 'Events') askedEvent.value = eventId;
   });

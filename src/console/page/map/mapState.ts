@@ -31,6 +31,10 @@ export interface Day {
 export const askedDay = signal<string | null>(null);
 /** What was read of it; null while it is asked for. */
 export const day = signal<Day | null>(null);
+/** The IMEI of the vehicle whose same day is shown beside it, or null. */
+export const comparedWith = signal<string | null>(null);
+/** What was read of that; null while it is asked for. */
+export const otherDay = signal<Day | null>(null);
 /** The moment of that day that stands out on the map, or null. */
 export const dayAtMs = signal<number | null>(null);
 /** Several devices were on the spot that was clicked. */
@@ -50,6 +54,7 @@ export const mapError = signal<string | null>(null);
 export function choose(imei: string | null): void {
   chosen.value = imei;
   if (imei === null) askedDay.value = null;
+  comparedWith.value = null;
   isFollowing.value = false;
   sought.value = null;
 }

@@ -31,6 +31,7 @@ import {
   isFollowing,
   mapError,
   onSpot,
+  otherDay,
   sought,
 } from './mapState.ts';
 import {
@@ -199,7 +200,7 @@ export class MapView {
           this.#fit(this.#table.places(nowSeconds()));
       }),
       effect(() => {
-        const bounds = boundsOf(day.value?.points ?? []);
+        const bounds = boundsOf([day.value, otherDay.value].flatMap((shown) => shown?.points ?? []));
         if (bounds === null) return;
         this.#fitted.camera = NOWHERE;
         this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });

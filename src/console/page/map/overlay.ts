@@ -47,6 +47,8 @@ export class Overlay {
 }
 
 const ACCENT = '#1a66d6';
+/** What is compared with it. */
+const OTHER = '#d1520f';
 const COLOR: ExpressionSpecification = ['get', 'color'];
 /** The width of a track is in metres: it doubles with each zoom. */
 const TRACK_WIDTH: ExpressionSpecification = [
@@ -112,23 +114,33 @@ function textPaint(scheme: Scheme) {
 /** Layers that a click may hit. */
 export const AREA_LAYERS = ['area-fill', 'area-track', 'area-line'];
 
+/** The way of the chosen vehicle, and dashed that of another one, each with a place on it. */
 export function trailOverlay(): Overlay {
+  const isOther: ExpressionSpecification = ['get', 'isOther'];
+  const isPlace: ExpressionSpecification = ['==', ['geometry-type'], 'Point'];
   return new Overlay('trail', () => [
     {
       id: 'trail',
       type: 'line',
+      filter: ['!', isOther],
       layout: ROUND,
       paint: { 'line-color': ACCENT, 'line-width': 3, 'line-opacity': 0.8 },
     },
     {
+      id: 'trail-other',
+      type: 'line',
+      filter: isOther,
+      paint: { 'line-color': OTHER, 'line-width': 3, 'line-dasharray': [2, 1] },
+    },
+    {
       id: 'trail-place',
       type: 'circle',
-      filter: ['==', ['geometry-type'], 'Point'],
+      filter: isPlace,
       paint: {
         'circle-radius': 7,
-        'circle-color': ACCENT,
-        'circle-stroke-color': '#ffffff',
-        'circle-stroke-width': 2,
+        'circle-color': ['case', isOther, '#ffffff', ACCENT],
+        'circle-stroke-color': ['case', isOther, OTHER, '#ffffff'],
+        'circle-stroke-width': ['case', isOther, 4, 2],
       },
     },
   ]);

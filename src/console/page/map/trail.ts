@@ -1,11 +1,12 @@
 import { effect, untracked } from '@preact/signals';
+import type { Feature, Geometry } from 'geojson';
 import { AGAIN_MS, call, isRefusedForNow, wait } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
 import type { Reply } from '../reply.ts';
 import type { HistoryPoint, LatLng } from '../types.ts';
 import { unwrapped } from './areaShapes.ts';
 import { pointAt } from './day.ts';
-import { askedDay, chosen, day, dayAtMs, trail, trailHours } from './mapState.ts';
+import { askedDay, chosen, type Day, day, dayAtMs, otherDay, trail, trailHours } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
 
 const PAGE = 1_000;
@@ -34,15 +35,9 @@ export function drawTrail(overlay: Overlay): () => void {
   let error: string | null = null;
   let asked = new AbortController();
   const draw = (): void => {
-    const coordinates = unwrapped(points);
-    const line = { type: 'LineString' as const, coordinates };
     const at = untracked(() => dayAtMs.value);
-    const place = at === null ? undefined : pointAt(day.peek()?.points ?? [], at);
-    const geometries = [
-      ...(coordinates.length < 2 ? [] : [line]),
-      ...(place === undefined ? [] : [{ type: 'Point' as const, coordinates: [place.lng, place.lat] }]),
-    ];
-    overlay.show(geometries.map((geometry) => ({ type: 'Feature', properties: {}, geometry })));
+    const other = askedDay.peek() === null ? [] : (otherDay.peek()?.points ?? []);
+    overlay.show([...shapesOf(points, day.peek(), at, false), ...shapesOf(other, otherDay.peek(), at, true)]);
     trail.value = { points: points.length, error };
   };
   /** What is refused for a time is read again until it is answered. */
@@ -77,7 +72,8 @@ export function drawTrail(overlay: Overlay): () => void {
     if (askedDay.value === null) return;
     points = day.value?.points ?? [];
     error = day.value?.error ?? null;
-    dayAtMs.value; // drawn again when another moment stands out
+    otherDay.value; // drawn again with the way of the other vehicle, and when another moment stands out
+    dayAtMs.value;
     draw();
   });
   const stopListening = fleet.listen((changed) => {
@@ -95,6 +91,22 @@ export function drawTrail(overlay: Overlay): () => void {
     stopDrawingDay();
     stopListening();
   };
+}
+
+/** A way as a line, and the place on it at a moment of its day. */
+function shapesOf(
+  way: readonly LatLng[],
+  ofDay: Day | null,
+  atMs: number | null,
+  isOther: boolean,
+): readonly Feature[] {
+  const coordinates = unwrapped(way);
+  const place = atMs === null ? undefined : pointAt(ofDay?.points ?? [], atMs);
+  const geometries: readonly Geometry[] = [
+    ...(coordinates.length < 2 ? [] : [{ type: 'LineString' as const, coordinates }]),
+    ...(place === undefined ? [] : [{ type: 'Point' as const, coordinates: [place.lng, place.lat] }]),
+  ];
+  return geometries.map((geometry) => ({ type: 'Feature', properties: { isOther }, geometry }));
 }
 
 /** What was read before an error is kept. */

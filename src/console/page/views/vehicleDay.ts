@@ -1,34 +1,33 @@
+import type { Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { AGAIN_MS, callBytes, useLoaded, wait } from '../api.ts';
-import { boundsOfDay, dateOf, distanceText, serverNowMs, speedText, timeText } from '../format.ts';
-import { dayPath, dayQuery, pointAt, readDay } from '../map/day.ts';
-import { askedDay, type Day, type DayPoint, day, dayAtMs } from '../map/mapState.ts';
+import { dateOf, distanceText, serverNowMs, speedText, timeText } from '../format.ts';
+import { dayPath, dayQuery, readDay } from '../map/day.ts';
+import { askedDay, comparedWith, type Day, day, dayAtMs, otherDay } from '../map/mapState.ts';
 import { CallBehind, counted, duration, html } from '../parts.ts';
 import type { HistoryPeriod } from '../types.ts';
+import { DayCourse } from './dayCourse.ts';
+import { VehicleField } from './vehicleField.ts';
 
 const FORMATS = ['csv', 'gpx', 'geojson', 'parquet'];
-/** A day is played in a minute and a half. */
-const PLAYED_EVERY_MS = 100;
-const PLAYED_STEP_MS = 96_000;
-/** Of the graph of speeds, in units of its picture. */
-const GRAPH = { width: 300, height: 60 };
 
 /** A day of the chosen vehicle: its sums, its speed, its trips, and files of its points. */
 export function VehicleDay({ imei }: { imei: string }): VNode {
   const date = askedDay.value;
   const ask = (value: string | null): void => {
     askedDay.value = value;
+    if (value === null) comparedWith.value = null;
   };
-  useEffect(() => {
-    const asked = new AbortController();
-    if (date !== null) void readAsked({ imei, date }, asked.signal);
-    return () => {
-      asked.abort();
-      day.value = null;
+  const other = comparedWith.value;
+  useDay(imei, date, day);
+  useDay(other, date, otherDay);
+  useEffect(
+    () => () => {
       dayAtMs.value = null;
-    };
-  }, [imei, date]);
+    },
+    [imei, date],
+  );
   const today = dateOf(serverNowMs());
   return html`<section aria-label="A day">
     <p class="tools">
@@ -37,17 +36,45 @@ export function VehicleDay({ imei }: { imei: string }): VNode {
       ${date === null ? html`<button type="button" onClick=${() => ask(today)}>Today</button>` : html`<button type="button" onClick=${() => ask(null)}>Last hours</button>`}
     </p>
     ${date !== null && html`<${Sums} imei=${imei} date=${date} />`}
-    ${date !== null && day.value !== null && html`<${Course} day=${day.value} />`}
+    ${date !== null && day.value !== null && html`<${DayCourse} day=${day.value} other=${otherDay.value} />`}
+    ${date !== null && html`<${Compare} imei=${imei} />`}
     ${date !== null && html`<${Trips} imei=${imei} date=${date} /><${Files} imei=${imei} date=${date} />`}
   </section>`;
 }
 
+/** Picks the vehicle whose same day is shown beside this one. */
+function Compare({ imei }: { imei: string }): VNode {
+  const other = comparedWith.value;
+  const [said, setSaid] = useState('');
+  const pick = (picked: string): void => {
+    setSaid(picked === imei ? 'choose another vehicle' : '');
+    comparedWith.value = picked === '' || picked === imei ? null : picked;
+  };
+  return html`<div class="compare tools">
+    <${VehicleField} label="Compare with" placeholder="Another vehicle" imei=${other ?? ''} change=${pick} />
+    ${other !== null && html`<button type="button" onClick=${() => pick('')}>Do not compare</button>`}
+    <span role="status">${other !== null && otherDay.value === null ? 'Reading its day…' : said}</span>
+  </div>`;
+}
+
+/** Reads a day of a vehicle into `into`, which is null until it is there. */
+function useDay(imei: string | null, date: string | null, into: Signal<Day | null>): void {
+  useEffect(() => {
+    const asked = new AbortController();
+    if (imei !== null && date !== null) void readAsked({ imei, date }, into, asked.signal);
+    return () => {
+      asked.abort();
+      into.value = null;
+    };
+  }, [imei, date, into]);
+}
+
 /** What is refused for a time is read again until it is answered. */
-async function readAsked({ imei, date }: OfDay, asked: AbortSignal): Promise<void> {
+async function readAsked({ imei, date }: OfDay, into: Signal<Day | null>, asked: AbortSignal): Promise<void> {
   while (!asked.aborted) {
     const found = await readDay(imei, date, asked);
     if (asked.aborted) return;
-    day.value = found;
+    into.value = found;
     if (!found.isRefusedForNow) return;
     await wait(AGAIN_MS, asked);
   }
@@ -80,61 +107,6 @@ function Sums(asked: OfDay): VNode {
   ];
   return html`<dl class="sums">${lines.map(([what, value]) => html`<div key=${what}><dt>${what}</dt><dd>${value}</dd></div>`)}</dl>
     <${CallBehind} call=${{ method: 'GET', path }} />`;
-}
-
-/** The speed over the day, and a moment of it that the map shows. */
-function Course({ day: { date, points, error } }: { day: Day }): VNode | null {
-  const [isPlaying, setPlaying] = useState(false);
-  const bounds = boundsOfDay(date);
-  const [fromMs, toMs] = [points[0]?.atMs ?? bounds.fromMs, points.at(-1)?.atMs ?? bounds.toMs];
-  useEffect(() => {
-    if (!isPlaying) return;
-    const timer = setInterval(() => {
-      const nextMs = (dayAtMs.peek() ?? fromMs) + PLAYED_STEP_MS;
-      dayAtMs.value = Math.min(nextMs, toMs);
-      if (nextMs >= toMs) setPlaying(false);
-    }, PLAYED_EVERY_MS);
-    return () => clearInterval(timer);
-  }, [isPlaying, fromMs, toMs]);
-  if (error !== null) return html`<p class="error" role="alert">${error}</p>`;
-  if (points.length < 2) return null;
-  const atMs = dayAtMs.value ?? fromMs;
-  const at = pointAt(points, atMs);
-  const play = (): void => {
-    if (atMs >= toMs) dayAtMs.value = fromMs;
-    setPlaying(!isPlaying);
-  };
-  return html`<figure class="course">
-    <svg viewBox="0 0 ${GRAPH.width} ${GRAPH.height}" preserveAspectRatio="none" role="img" aria-label="Speed over the day">
-      <path d=${speedPath(points, fromMs, toMs)} />
-      <line x1=${shareOf(atMs, fromMs, toMs)} x2=${shareOf(atMs, fromMs, toMs)} y1="0" y2=${GRAPH.height} />
-    </svg>
-    <input type="range" aria-label="Moment of the day" min=${fromMs} max=${toMs} step="1000" value=${atMs}
-      aria-valuetext=${timeOf(atMs)}
-      onInput=${(event: InputEvent) => {
-        dayAtMs.value = Number((event.currentTarget as HTMLInputElement).value);
-      }} />
-    <figcaption class="tools">
-      <button type="button" aria-pressed=${isPlaying} onClick=${play}>Play</button>
-      <span role="status">${timeOf(atMs)}${at !== undefined && `, ${Math.round(at.speedKmh)} km/h`}</span>
-    </figcaption>
-  </figure>`;
-}
-
-function shareOf(atMs: number, fromMs: number, toMs: number): number {
-  return (GRAPH.width * (atMs - fromMs)) / Math.max(1, toMs - fromMs);
-}
-
-/** The outline of the speeds: for each unit of the width the highest of it, from the bottom up. */
-export function speedPath(points: readonly DayPoint[], fromMs: number, toMs: number): string {
-  const highest = new Float64Array(GRAPH.width + 1);
-  for (const { atMs, speedKmh } of points) {
-    const x = Math.round(shareOf(atMs, fromMs, toMs));
-    highest[x] = Math.max(highest[x] as number, speedKmh);
-  }
-  const top = Math.max(1, ...highest);
-  const steps = Array.from(highest, (speed, x) => `L${x} ${(GRAPH.height * (1 - speed / top)).toFixed(1)}`);
-  return `M0 ${GRAPH.height}${steps.join('')}L${GRAPH.width} ${GRAPH.height}Z`;
 }
 
 function Trips(asked: OfDay): VNode | null {
