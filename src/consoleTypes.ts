@@ -12,6 +12,7 @@ export const CONSOLE_TYPES = join(import.meta.dirname, 'console', 'page', 'types
 const READ: Readonly<Record<string, string | null>> = {
   Area: 'id name color type external_id dwell_seconds center radius_m buffer_m points',
   AreaDevice: 'device imei name plate since entered_at dwell_left_seconds',
+  AreaEvent: null,
   BacktestResult: 'dwell_seconds entries exits devices events',
   ChangedDevice:
     'imei name plate status ignition groups location latitude longitude speed_kmh recorded_at heading',

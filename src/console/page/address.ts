@@ -1,6 +1,16 @@
 import { batch, effect, signal } from '@preact/signals';
 import { clearFilters, filters, filtersIn, hashOf } from './filters.ts';
-import { askedDay, choose, chosen, chosenArea, comparedWith, seek } from './map/mapState.ts';
+import {
+  askedDay,
+  askedPresence,
+  choose,
+  chosen,
+  chosenArea,
+  comparedWith,
+  seek,
+  type TimeSpan,
+} from './map/mapState.ts';
+import { eventFilters, eventFiltersIn, eventQuery, NO_EVENT_FILTERS } from './views/eventFilters.ts';
 
 // The address of the page says what is shown: a view, what is chosen in it, and the filters. A link to it shows the same.
 
@@ -41,12 +51,25 @@ export function placeIn(hash: string): Place {
 
 /** Of a view, with what is chosen in it and the present filters. */
 export function addressOf(view: ViewName): string {
-  return `#${hashOf(pathOf(view), filters.value)}`;
+  const address = `#${hashOf(pathOf(view), filters.value)}`;
+  const own = queryOf(view);
+  return own === '' ? address : `${address}${address.includes('?') ? '&' : '?'}${own}`;
 }
 
-/** Of a vehicle on the map. */
-export function vehicleAddress(imei: string): string {
-  return `#${hashOf(`map/${imei}`, filters.value)}`;
+/** Of a vehicle on the map, or of a day of it (YYYY-MM-DD). */
+export function vehicleAddress(imei: string, date: string | null = null): string {
+  return `#${hashOf(date === null ? `map/${imei}` : `map/${imei}/${date}`, filters.value)}`;
+}
+
+export function areaAddress(id: number): string {
+  return `#${hashOf(`area/${id}`, filters.value)}`;
+}
+
+/** What only this view has. */
+function queryOf(view: ViewName): string {
+  if (view === 'Events') return eventQuery(eventFilters.value);
+  const span = view === 'Areas' && chosenArea.value !== null ? askedPresence.value : null;
+  return span === null ? '' : eventQuery({ ...NO_EVENT_FILTERS, ...span });
 }
 
 function pathOf(view: ViewName): string {
@@ -65,7 +88,9 @@ export function forgetChoices(): void {
     clearFilters();
     choose(null);
     chosenArea.value = null;
+    askedPresence.value = null;
     askedEvent.value = null;
+    eventFilters.value = NO_EVENT_FILTERS;
   });
 }
 
@@ -95,17 +120,29 @@ export function followAddress(): void {
 
 function show(hash: string): void {
   const { view, imei, day, other, areaId, eventId } = placeIn(hash);
-  const asked = filtersIn(hash);
+  const shown = filtersIn(hash);
   batch(() => {
     shownView.value = view;
-    if (hashOf('', asked) !== hashOf('', filters.peek())) filters.value = asked;
+    if (hashOf('', shown) !== hashOf('', filters.peek())) filters.value = shown;
     if (view === 'Map' && imei === null) choose(null);
     if (imei !== null && imei !== chosen.peek()) seek(imei);
     if (imei !== null) {
       askedDay.value = day;
       comparedWith.value = other;
     }
-    if (view === 'Areas') chosenArea.value = areaId;
-    if (view === 'Events') askedEvent.value = eventId;
+    if (view === 'Areas') {
+      chosenArea.value = areaId;
+      askedPresence.value = spanIn(hash);
+    }
+    if (view !== 'Events') return;
+    askedEvent.value = eventId;
+    const asked = eventFiltersIn(hash);
+    if (eventQuery(asked) !== eventQuery(eventFilters.peek())) eventFilters.value = asked;
   });
+}
+
+/** The time that an address names with `from` and `to`; null: it names none. */
+export function spanIn(hash: string): TimeSpan | null {
+  const { fromMs, toMs } = eventFiltersIn(hash);
+  return fromMs === null || toMs === null ? null : { fromMs, toMs };
 }

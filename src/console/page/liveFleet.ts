@@ -53,7 +53,9 @@ export function nameOfImei(imei: string): string {
 export const events = signal<readonly FleetEvent[]>([]);
 /** Whether the events from before the page was opened are loaded, or why they could not be read. */
 export const firstEvents = signal<
-  { readonly state: 'asked' | 'read' } | { readonly state: 'refused'; readonly message: string }
+  | { readonly state: 'asked' }
+  | { readonly state: 'read'; readonly page: readonly FleetEvent[] }
+  | { readonly state: 'refused'; readonly message: string }
 >({ state: 'asked' });
 
 const EVENTS_MAX = 200;
@@ -314,7 +316,9 @@ async function readFirstEvents(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
     if (signal.aborted) return;
-    firstEvents.value = recent.ok ? { state: 'read' } : { state: 'refused', message: recent.message };
+    firstEvents.value = recent.ok
+      ? { state: 'read', page: recent.data }
+      : { state: 'refused', message: recent.message };
     if (recent.ok) return addEvents(recent.data);
     await wait(LIMITED_MS, signal);
   }

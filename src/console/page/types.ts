@@ -31,6 +31,15 @@ export type AreaDevice = {
   readonly dwell_left_seconds: number;
 };
 
+export type AreaEvent = {
+  readonly id: number;
+  readonly area_id: number;
+  readonly device: string;
+  readonly event: 'entry' | 'exit';
+  readonly position: LatLng;
+  readonly timestamp: string;
+};
+
 type AreaVisit = {
   readonly first_inside_at: string;
   readonly last_inside_at: string;

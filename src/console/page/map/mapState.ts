@@ -42,6 +42,13 @@ export const onSpot = signal<Near | null>(null);
 /** The number of vehicles in the drawn clusters, and the path of one of their tiles; null: no cluster is drawn. */
 export const clustered = signal<{ readonly vehicles: number; readonly path: string } | null>(null);
 export const chosenArea = signal<number | null>(null);
+/** A time, from its first moment to its last. */
+export interface TimeSpan {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+/** The time for which it is asked who was in the chosen area; null: it is not. */
+export const askedPresence = signal<TimeSpan | null>(null);
 /** The areas that are drawn, how many there are, and why some could not be read (null: they could). */
 export const drawnAreas = signal<{
   readonly areas: readonly Area[];
