@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import type { BrowserContext, Page, Route } from 'playwright-core';
-import { dateOf } from '../../src/console/page/format.ts';
+import { dateOf, fieldText } from '../../src/console/page/format.ts';
 import { focused, focusedName } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, POD_ENV, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
@@ -273,6 +273,45 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await row.getByText(/^\d+ mph$/).waitFor();
     await row.locator('time[title$="(Asia/Tokyo)"]').waitFor();
     assert.deepEqual(complaints, []);
+  });
+
+  test('says who was in an area in a time, which the address keeps, and what the service refuses', async () => {
+    const fromMs = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS - 3 * DAY_MS;
+    const at = (minute: number) => fromMs + minute * MINUTE_MS;
+    for (let n = 0; n <= 6; n++)
+      await opened.send(BUS, { latitude: n === 6 ? 31 : 30, longitude: 20 }, at(10 + n));
+    const token = await logIn(opened.pod, OWNER);
+    const hall = { name: 'Hall', type: 'circle', center: { lat: 30, lng: 20 }, radius_m: 500 };
+    const { id } = (await callApi(opened.pod, 'POST', '/v1/areas', { token, body: hall })).body.data;
+    const { page, complaints, logIn: enter } = await opened.visitAgain();
+    const isoAt = (minute: number) => new Date(at(minute)).toISOString();
+    await page.goto(`${opened.pod.api}/console#area/${id}?from=${isoAt(0)}&to=${isoAt(12)}`);
+    await enter(OWNER);
+    const panel = page.getByRole('region', { name: 'Who was in Hall?' });
+    await panel.getByText(/^1 vehicle between/).waitFor();
+    await panel.getByText('2 min', { exact: true }).waitFor();
+    await panel.getByLabel('To').fill(fieldText(at(60)));
+    await panel.getByRole('button', { name: 'Look' }).click();
+    await panel.getByText('5 min', { exact: true }).waitFor();
+    await panel.getByText(', 6 points').waitFor();
+    await waitFor(() =>
+      decodeURIComponent(page.url()).endsWith(`#area/${id}?from=${isoAt(0)}&to=${isoAt(60)}`),
+    );
+    assert.deepEqual(await violationsIn(page), [], 'who was here');
+    await panel.getByLabel('From').fill(fieldText(at(-40 * 24 * 60)));
+    await panel.getByRole('button', { name: 'Look' }).click();
+    await panel.getByText('from and to are more than 31 days apart; narrow them').waitFor();
+    await panel.getByLabel('From').fill(fieldText(at(30)));
+    await panel.getByRole('button', { name: 'Look' }).click();
+    await panel.getByText(/^No vehicle was here between/).waitFor();
+    await panel.getByLabel('From').fill(fieldText(at(11)));
+    await panel.getByRole('button', { name: 'Look' }).click();
+    await panel.getByRole('link', { name: 'Bus 3' }).click();
+    await page.getByLabel('Chosen: Bus 3').getByText('1 trip').waitFor();
+    assert.deepEqual(
+      complaints.filter((line) => !line.includes('status of 400')),
+      [],
+    );
   });
 
   test('continues when the pod is replaced, and misses nothing', async (t) => {

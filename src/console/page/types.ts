@@ -101,6 +101,14 @@ export type Device = {
   readonly location: { readonly latitude: number; readonly longitude: number; readonly speed_kmh: number; readonly recorded_at: string; } | null;
 };
 
+export type DevicePresence = {
+  readonly device: { readonly imei: string; readonly name: string | null; readonly plate: string | null; };
+  readonly first_at: string;
+  readonly last_at: string;
+  readonly points: number;
+  readonly seconds: number;
+};
+
 export type Explanation = {
   readonly verdict: 'entered' | 'left' | 'inside_pending' | 'too_short' | 'never_inside' | 'between_points' | 'no_points' | 'not_watched' | 'area_did_not_exist';
   readonly message: string;
@@ -164,6 +172,14 @@ type IgnitionEvent = {
 export type LatLng = {
   readonly lat: number;
   readonly lng: number;
+};
+
+export type NearDevice = {
+  readonly imei: string;
+  readonly name: string | null;
+  readonly plate: string | null;
+  readonly status: 'moving' | 'parked' | 'offline' | 'unknown';
+  readonly distance_km: number;
 };
 
 type ParkingEvent = {

@@ -8,11 +8,13 @@ import { Time } from '../../format.ts';
 import { Panel } from '../../forms.ts';
 import { Icon } from '../../icons.ts';
 import { events } from '../../liveFleet.ts';
-import { chosenArea, drawnAreas } from '../../map/mapState.ts';
+import { askedPresence, chosenArea, drawnAreas } from '../../map/mapState.ts';
 import { CallBehind, duration, html, List } from '../../parts.ts';
 import type { Area, AreaDevice } from '../../types.ts';
 import { AskWhy } from '../explanation.ts';
 import { AreaForm } from './areaForm.ts';
+import { Nearest } from './nearest.ts';
+import { WasHere } from './presence.ts';
 
 const PAGE = 50;
 const NO_AREAS =
@@ -62,12 +64,27 @@ const INSIDE_EVERY_MS = 5_000;
 /** Who is in an area, asked again after entries and exits there, and what can be done with it. */
 function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close: () => void }): VNode {
   const [isAsking, setAsking] = useState(false);
+  const [isNear, setNear] = useState(false);
+  const [isOpened, setOpened] = useState(false);
+  const isPresenceOpen = isOpened || askedPresence.value !== null;
+  const openPresence = (isOpen: boolean): void => {
+    setOpened(isOpen);
+    if (!isOpen) askedPresence.value = null;
+  };
   const last = events.value.find(({ data }) => 'areaId' in data && data.areaId === area.id)?.id ?? 0;
   const round = usePaced(last, INSIDE_EVERY_MS);
   const path = `/api/v1/areas/${area.id}/devices?limit=200`;
+  const opener = (isOpen: boolean, open: (isOpen: boolean) => void, label: string): VNode =>
+    html`<button type="button" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${label}</button>`;
   return html`<${Panel} label=${`Who is in ${area.name}`} close=${close}>
-    <button type="button" onClick=${edit}>Edit the area</button>
-    <button type="button" aria-expanded=${isAsking} onClick=${() => setAsking(!isAsking)}>Why did it not report?</button>
+    <p class="tools">
+      <button type="button" onClick=${edit}>${mayChange() ? 'Edit the area' : 'Try changes'}</button>
+      ${opener(isNear, setNear, 'Nearest vehicles')}
+      ${opener(isPresenceOpen, openPresence, 'Who was here?')}
+      ${opener(isAsking, setAsking, 'Why did it not report?')}
+    </p>
+    ${isNear && html`<${Nearest} area=${area} close=${() => setNear(false)} />`}
+    ${isPresenceOpen && html`<${WasHere} area=${area} close=${() => openPresence(false)} />`}
     ${isAsking && html`<${AskWhy} area=${area} close=${() => setAsking(false)} />`}
     <${InsideList} round=${round} path=${path} />
     <${CallBehind} call=${{ method: 'GET', path }} />
@@ -80,7 +97,7 @@ function InsideList({ path, round }: { path: string; round: number }): VNode {
     show=${(inside: readonly AreaDevice[]) =>
       html`<ul class="rows">${inside.map(
         ({ device, since, entered_at, dwell_left_seconds }) => html`<li key=${device.imei}>
-        <a class="plain" href=${vehicleAddress(device.imei)}>${nameOf(device)}</a> <small>since <${Time} at=${since} />${entered_at === null && `, ${duration(dwell_left_seconds)} more until it counts as entered`}</small>
+        <a class="plain" href=${vehicleAddress(device.imei)}>${nameOf(device)}</a> <small>since <${Time} at=${since} />${entered_at === null && `, ${duration(Math.ceil(dwell_left_seconds))} more until it counts as entered`}</small>
       </li>`,
       )}</ul>`} />`;
 }
