@@ -357,6 +357,23 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.keyboard.press('Enter');
     await page.getByText('Gate is saved.').waitFor();
     await focused(page, 'New area');
+    for (const [text, shown] of [
+      ['gat', 'Who is in Gate'],
+      ['ga731', 'Chosen: Van 12'],
+    ] as const) {
+      await page.keyboard.press('Control+k');
+      await focused(page, 'A vehicle, an area or a view');
+      await page.keyboard.type(text);
+      await waitForEqual(() => page.getByRole('option').count(), 1, `what is found by "${text}"`);
+      assert.deepEqual(await violationsIn(page), [], 'the search over everything');
+      await page.keyboard.press('Enter');
+      await page.getByLabel(shown).waitFor();
+    }
+    await page.keyboard.press('Control+k');
+    await focused(page, 'A vehicle, an area or a view');
+    await page.keyboard.type('gat');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await tabTo('Log out', 'Shift+Tab');
     await page.keyboard.press('Enter');
     await page.getByLabel('Password').waitFor();

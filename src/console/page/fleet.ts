@@ -152,7 +152,7 @@ export function nameOf({ name, plate, imei }: Pick<KnownDevice, 'name' | 'plate'
 }
 
 /** Whether the name, plate or IMEI of a device contains the text, whatever its case and blanks. */
-export function fitting(text: string): (device: KnownDevice) => boolean {
+export function fitting(text: string): (device: Pick<KnownDevice, 'name' | 'plate' | 'imei'>) => boolean {
   const wanted = plain(text);
   return ({ name, plate, imei }) =>
     wanted === '' || [name, plate, imei].some((value) => value !== null && plain(value).includes(wanted));

@@ -11,6 +11,7 @@ import { Areas } from './views/areas/areas.ts';
 import { Devices } from './views/devices.ts';
 import { Events } from './views/events.ts';
 import { MapPane, MapPanel } from './views/map.ts';
+import { Palette } from './views/palette.ts';
 import { Settings } from './views/settings.ts';
 
 const VIEWS: Readonly<Record<ViewName, FunctionComponent>> = {
@@ -51,6 +52,7 @@ function Shell(): VNode {
       </nav>
       <${Line} />
       ${!mayChange() && html`<span class="status" title="This account is a viewer: it sees everything, and changes nothing.">Viewer</span>`}
+      <${Palette} />
       <button type="button" class="quiet" aria-pressed=${apiShown.value !== ''} title="Show the calls behind each view"
         onClick=${() => {
           apiShown.value = apiShown.value === '' ? 'shown' : '';
