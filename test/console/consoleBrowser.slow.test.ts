@@ -408,6 +408,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
         await page.getByRole('button', { name: 'New area' }).click();
         await page.getByRole('form', { name: 'Area' }).waitFor();
       }
+      if (view === 'Settings')
+        for (const fold of ['New key', 'New webhook', 'New share'])
+          await page.locator('summary', { hasText: fold }).waitFor();
       for (const hidden of await page.locator('summary').all()) await hidden.click();
       const toggle = page.getByRole('button', { name: 'API', exact: true });
       await toggle.waitFor();
@@ -466,6 +469,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
         json: { data: data.map((webhook: object) => ({ ...webhook, paused })), meta },
       });
     });
+    await page.locator('summary', { hasText: 'New webhook' }).click();
     const form = page.getByRole('form', { name: 'New webhook' });
     await form.getByLabel('URL').fill('https://hooks.example.com/fleet');
     await form.getByRole('button').click();

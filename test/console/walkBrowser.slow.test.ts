@@ -148,6 +148,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
 
   async function useKey({ page, show }: Visitor): Promise<void> {
     await show('Settings');
+    await page.locator('summary', { hasText: 'New key' }).click();
     const form = page.getByRole('form', { name: 'New key' });
     await form.getByLabel('Name').fill('Depot screen');
     await form.getByLabel('Only from').fill('nowhere');
@@ -177,6 +178,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
 
   async function useWebhook(t: TestContext, { page }: Visitor): Promise<void> {
     const receiver = await startReceiver(t);
+    await page.locator('summary', { hasText: 'New webhook' }).click();
     const form = page.getByRole('form', { name: 'New webhook' });
     await form.getByLabel('URL').fill('http://127.0.0.1/');
     await form.getByRole('button').click();

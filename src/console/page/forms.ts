@@ -127,6 +127,11 @@ export function useDraftText<T>(
   };
 }
 
+/** What is seldom needed, below its name: out of sight until a person opens it. */
+export function Fold({ label, children }: { label: string; children: ComponentChildren }): VNode {
+  return html`<details class="fold"><summary>${label}</summary>${children}</details>`;
+}
+
 /** What a button opens: it takes the focus, Escape closes it, and then the focus is where it was. */
 export function Panel({
   label,

@@ -39,7 +39,7 @@ export function List<T>(props: {
   show: (items: readonly T[]) => VNode;
 }): VNode {
   const { reply, empty, reload, show } = props;
-  if (reply === null) return html`<p aria-live="polite">Loading…</p>`;
+  if (reply === null) return html`<p class="loading" aria-live="polite">Loading…</p>`;
   if (!reply.ok)
     return html`<p class="error" role="alert">${reply.message} <button type="button" onClick=${reload}>Try again</button></p>`;
   return reply.data.length === 0 ? html`<p class="empty">${empty}</p>` : show(reply.data);

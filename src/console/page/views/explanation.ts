@@ -12,7 +12,7 @@ import { useFound } from './foundDevices.ts';
 /** What explain answers at this path, with a picture of it. `dwellSeconds`: the minimum stay that is drawn. */
 export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: number }): VNode {
   const { reply, reload } = useLoaded<Explanation>(path);
-  if (reply === null) return html`<p role="status">Looking at the points…</p>`;
+  if (reply === null) return html`<p class="loading" role="status">Looking at the points…</p>`;
   if (!reply.ok)
     return html`<p class="error" role="alert">${reply.message} <button type="button" onClick=${reload}>Try again</button></p>`;
   const { verdict, message, visits, gaps, notes } = reply.data;

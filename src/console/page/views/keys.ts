@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
 import { Ago, isoOfField, serverNowMs, Time } from '../format.ts';
-import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
+import { Choices, Confirm, Field, Fold, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
 import { CallBehind, html, keyCurl, List, Secret } from '../parts.ts';
 
 /** Of v1, which the description leaves out. */
@@ -111,8 +111,9 @@ function NewKey({ reload }: { reload: () => void }): VNode {
     form.reset();
     reload();
   };
-  return html`<h4>New key</h4>
-    <${KeyForm} label="New key" button="Make a key" sending=${sending} submit=${submit} apiKey=${null} />
+  return html`<${Fold} label="New key">
+      <${KeyForm} label="New key" button="Make a key" sending=${sending} submit=${submit} apiKey=${null} />
+    <//>
     ${made !== null && html`<${Secret} label="The key:" text=${made.key} use=${made.use ?? undefined} />`}`;
 }
 

@@ -92,7 +92,7 @@ function summaryPath({ imei, date }: OfDay, by: string): string {
 function Sums(asked: OfDay): VNode {
   const path = summaryPath(asked, 'total');
   const { reply } = useLoaded<readonly HistoryPeriod[]>(path);
-  if (reply === null) return html`<p role="status">Adding up the day…</p>`;
+  if (reply === null) return html`<p class="loading" role="status">Adding up the day…</p>`;
   if (!reply.ok) return html`<p class="error" role="alert">${reply.message}</p>`;
   const [sums] = reply.data;
   if (sums === undefined || sums.points === 0)
