@@ -16,7 +16,9 @@ const READ: Readonly<Record<string, string | null>> = {
   BacktestResult: 'dwell_seconds entries exits devices events',
   ChangedDevice:
     'imei name plate status ignition groups location latitude longitude speed_kmh recorded_at heading',
-  Delivery: 'id event_type status attempts last_status_code last_error created_at',
+  Delivery: 'id event_type status attempts next_attempt_at last_status_code last_error created_at',
+  DeliveryAttempt: null,
+  DeliveryDetail: 'id event_id attempts delivered_at in_flight payload attempt_log',
   Device: 'imei name plate status groups location latitude longitude speed_kmh recorded_at',
   DevicePresence: 'device imei name plate first_at last_at points seconds',
   DeliverySummary: 'total delivered exhausted',
@@ -25,10 +27,11 @@ const READ: Readonly<Record<string, string | null>> = {
   HistoryPeriod: 'from to distance_km moving_seconds parked_seconds gap_seconds max_speed_kmh points',
   HistoryPoint: 'latitude longitude recorded_at speed_kmh',
   LatLng: null,
+  LeftOut: 'events is_complete',
   NearDevice: 'imei name plate status distance_km',
   RemovedDevice: 'imei removed',
   Share: 'id name devices expires_at end_reason',
-  Webhook: 'id url events active paused reason since',
+  Webhook: 'id url description events retry_policy max_retries active paused reason since',
 };
 
 /** The parts of a schema (OpenAPI 3.0.3) that say what a value looks like. */

@@ -8,8 +8,8 @@ import { agoText } from '../../src/console/page/format.ts';
 import { counted, curlOf, duration, fetchOf } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
+import { queueOf, reasonOf } from '../../src/console/page/views/deliveries.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
-import { reasonOf } from '../../src/console/page/views/webhooks.ts';
 import { formatDuration } from '../../src/lib/time.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 import { runs } from '../support/torture.ts';
@@ -173,11 +173,28 @@ test('a delivery says what came of its attempts', () => {
   const base = { attempts: 2, last_status_code: null, last_error: null } as Delivery;
   for (const [change, expected] of [
     [{ attempts: 0 }, 'not sent yet'],
-    [{ last_status_code: 503 }, '2 attempts: the receiver answered 503'],
+    [{ last_status_code: 503, last_error: 'http_503' }, '2 attempts: the receiver answered 503'],
     [{ attempts: 1, last_error: 'url_unsafe' }, '1 attempt: the address of the URL is not a public one'],
     [{ last_error: 'timed_out' }, '2 attempts: timed out'],
+    [{ last_error: 'interrupted' }, '2 attempts: broken off by the service, which tries again'],
   ] as const)
     assert.equal(reasonOf({ ...base, ...change }), expected);
+});
+
+test('of a queue the page says how many wait, since when, and when the next is tried', () => {
+  const made = (status: Delivery['status'], second: number, next: number | null): Delivery => ({
+    ...({ attempts: 1 } as Delivery),
+    status,
+    created_at: new Date(second * 1_000).toISOString(),
+    next_attempt_at: next === null ? null : new Date(next * 1_000).toISOString(),
+  });
+  const at = (second: number): string => new Date(second * 1_000).toISOString();
+  const lists = [[made('pending', 30, 31), made('pending', 20, null)], [made('failed', 10, 90)], []];
+  const queue = { waiting: 3, failing: 1, oldestAt: at(10), nextAt: at(31) };
+  assert.deepEqual(queueOf(lists, 3), { ...queue, isMore: false });
+  assert.deepEqual(queueOf(lists, 2), { ...queue, isMore: true });
+  const none = { waiting: 0, failing: 0, isMore: false, oldestAt: null, nextAt: null };
+  assert.deepEqual(queueOf([[], []], 3), none);
 });
 
 test('the picture of an explanation shows stays, gaps and the minimum stay where they were, cut to the window', () => {

@@ -206,18 +206,41 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await refreshedTo(/delivered/);
     receiver.behave([503]);
     await test.click();
-    await refreshedTo(/failed.*1 attempt: http 503/);
+    await refreshedTo(/failed.*1 attempt: the receiver answered 503/);
+    await page.getByText('Failed at least once').locator('..').getByText('1', { exact: true }).waitFor();
+    await page.getByLabel('Status').selectOption('exhausted');
+    await page.getByText('No delivery is like this').waitFor();
+    await page.getByLabel('Status').selectOption('failed');
+    await refreshedTo(/next try in 1 min|next try in 2 min/);
+    await listed.getByText('Payload and attempts').focus();
+    await page.keyboard.press('Enter');
+    await listed.getByText(/^dlv_[0-9a-f]{32}$/).waitFor();
     assert.deepEqual(await violationsIn(page), [], 'deliveries');
+    await page.getByLabel('Status').selectOption('');
 
     receiver.behave([200]);
     await page.getByLabel('Made since').fill(fieldText(Date.now() - 10 * MINUTE_MS));
     await page.getByRole('button', { name: 'Replay all that failed' }).click();
-    await page.getByText('1 deliveries are sent again.').waitFor();
+    await page.getByText('1 delivery is sent again.').waitFor();
     await refreshedTo(/delivered[\s\S]*delivered/);
     const { headers, body } = receiver.received.at(-1) ?? assert.fail('it was not sent again');
     const signature = createHmac('sha256', secret ?? '')
       .update(body)
       .digest('hex');
     assert.equal(headers['x-service-signature'], `sha256=${signature}`);
+
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const edited = page.getByRole('form', { name: 'Webhook', exact: true });
+    await edited.getByLabel('Attempts at most').fill('many');
+    await edited.getByRole('button', { name: 'Save' }).click();
+    await page.locator('[name="max_retries"][aria-invalid="true"]').waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'a webhook that is edited');
+    await edited.getByLabel('Attempts at most').fill('3');
+    await edited.getByLabel('Description').fill('Dispatch desk');
+    await edited.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Dispatch desk; *; 3 attempts at most').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Start again' }).click();
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
   }
 });

@@ -81,9 +81,29 @@ export type Delivery = {
   readonly event_type: 'geofence_enter' | 'geofence_exit' | 'ignition_on' | 'ignition_off' | 'parking_start' | 'parking_end' | 'tamper_alert' | 'rfid' | 'alarm' | 'webhook_paused' | 'ping';
   readonly status: 'pending' | 'delivered' | 'failed' | 'exhausted' | 'requeued';
   readonly attempts: number;
+  readonly next_attempt_at: string | null;
   readonly last_status_code: number | null;
   readonly last_error: string | null;
   readonly created_at: string;
+};
+
+export type DeliveryAttempt = {
+  readonly attempt: number;
+  readonly at: string | null;
+  readonly status_code: number | null;
+  readonly error: string | null;
+  readonly duration_ms: number | null;
+  readonly answer: string | null;
+};
+
+export type DeliveryDetail = {
+  readonly id: string;
+  readonly event_id: string;
+  readonly attempts: number;
+  readonly delivered_at: string | null;
+  readonly in_flight: boolean;
+  readonly payload: string;
+  readonly attempt_log: readonly DeliveryAttempt[];
 };
 
 export type DeliverySummary = {
@@ -174,6 +194,11 @@ export type LatLng = {
   readonly lng: number;
 };
 
+export type LeftOut = {
+  readonly events: number;
+  readonly is_complete: boolean;
+};
+
 export type NearDevice = {
   readonly imei: string;
   readonly name: string | null;
@@ -218,7 +243,10 @@ export type Share = {
 export type Webhook = {
   readonly id: number;
   readonly url: string;
+  readonly description: string | null;
   readonly events: readonly ('*' | 'geofence_enter' | 'geofence_exit' | 'ignition_on' | 'ignition_off' | 'parking_start' | 'parking_end' | 'tamper_alert' | 'rfid' | 'alarm' | 'webhook_paused' | 'ping')[];
+  readonly retry_policy: 'none' | 'fixed' | 'exponential';
+  readonly max_retries: number;
   readonly active: boolean;
   readonly paused: { readonly reason: 'endpoint_quota' | 'account_quota' | 'failing'; readonly since: string; } | null;
 };

@@ -14,14 +14,14 @@ const IN_FLIGHT_MAX_MS = 12_000;
 const IDLE_MS = 120_000;
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
 
-/** What a receiver does with a request: answers a status, or misbehaves. `after` answers 200 when that settles. */
+/** What a receiver does with a request: answers a status, when `after` has settled and with a body, or misbehaves. */
 export type Behaviour =
   | number
   | 'hang'
   | 'drip'
   | 'reset'
   | 'endless'
-  | { readonly status: number; readonly after: Promise<unknown> };
+  | { readonly status: number; readonly after?: Promise<unknown>; readonly body?: string };
 
 /** A delivery as it came in. */
 export interface Received {
@@ -160,7 +160,7 @@ async function act(behaviour: Behaviour, response: ServerResponse, beforeAnswer:
   if (typeof behaviour === 'object') {
     await behaviour.after;
     beforeAnswer();
-    response.writeHead(behaviour.status).end();
+    response.writeHead(behaviour.status).end(behaviour.body);
     return;
   }
   switch (behaviour) {

@@ -1,11 +1,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, useLoaded } from '../api.ts';
+import { call, mayChange, useLoaded } from '../api.ts';
 import { Time } from '../format.ts';
-import { Confirm, Field, Form, Panel, useSending, wordsOf } from '../forms.ts';
-import { CallBehind, html, List, Secret } from '../parts.ts';
+import { Confirm, Field, Fold, Form, Panel, useSending, wordsOf } from '../forms.ts';
+import { CallBehind, counted, grouped, html, List, Secret } from '../parts.ts';
 import type { ApiCall, Reply } from '../reply.ts';
-import type { Delivery, Webhook } from '../types.ts';
+import type { LeftOut, Webhook } from '../types.ts';
+import { Deliveries } from './deliveries.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
 
@@ -16,7 +17,7 @@ const PAUSES: Readonly<Record<string, string>> = {
   failing: 'no attempt has succeeded for five days',
 };
 
-/** The endpoints of the account; `changed` is called when one was made, deleted or resumed. */
+/** The endpoints of the account; `changed` is called when one was made, changed or deleted. */
 export function Webhooks({ changed }: { changed: () => void }): VNode {
   const loaded = useLoaded<readonly Webhook[]>(PATH);
   const { reply } = loaded;
@@ -24,26 +25,38 @@ export function Webhooks({ changed }: { changed: () => void }): VNode {
     loaded.reload();
     changed();
   };
+  const [secret, setSecret] = useState<string | null>(null);
   return html`<section aria-label="Webhooks">
     <h3>Webhooks</h3>
-    <${List} reply=${reply} reload=${reload} empty="There are no webhooks yet. Enter below where events are to be sent."
+    <${List} reply=${reply} reload=${reload} empty=${mayChange() ? 'There are no webhooks yet. Enter below where events are to be sent.' : 'There are no webhooks.'}
       show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} />`)}</ul>`} />
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
-    <${NewWebhook} reload=${reload} />
+    ${
+      mayChange() &&
+      html`<${Fold} label="New webhook">
+        <${WebhookForm} webhook=${null} saved=${(made: { secret?: string }) => {
+          setSecret(made.secret ?? null);
+          reload();
+        }} />
+      <//>`
+    }
+    ${secret !== null && html`<${Secret} label="Its secret:" text=${secret} />`}
   </section>`;
 }
+
+type Opened = 'deliveries' | 'edit' | null;
 
 function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void }): VNode {
   const [secret, setSecret] = useState<string | null>(null);
   const [error, setError] = useState('');
-  const [isOpen, setOpen] = useState(false);
+  const [opened, setOpened] = useState<Opened>(null);
   const [round, setRound] = useState(0);
-  const { id, url, events, active, paused } = webhook;
+  const { id, url, description, events, active, paused, retry_policy, max_retries } = webhook;
   const path = `/api/v1/webhooks/${id}`;
   const say = (reply: Reply<unknown>): void => setError(reply.ok ? '' : reply.message);
   const test = async (): Promise<void> => {
     say(await call({ method: 'POST', path: `${path}/test` }));
-    setOpen(true);
+    setOpened('deliveries');
     setRound((before) => before + 1);
   };
   const rotate = async (): Promise<void> => {
@@ -56,118 +69,117 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
     say(reply);
     if (reply.ok) reload();
   };
-  const resume = () => change({ method: 'POST', path: `${path}/resume`, body: {} });
+  const activate = (isActive: boolean) => change({ method: 'PUT', path, body: { active: isActive } });
   const remove = () => change({ method: 'DELETE', path });
+  const opener = (what: Exclude<Opened, null>, label: string): VNode =>
+    html`<button type="button" aria-expanded=${opened === what} onClick=${() => setOpened(opened === what ? null : what)}>${label}</button>`;
+  const close = (): void => setOpened(null);
   return html`<li>
-    <strong>${url}</strong> <small>${events.join(', ')}${active ? '' : '; not active'}</small>
-    ${
-      paused !== null &&
-      html`<p>Paused since ${new Date(paused.since).toLocaleString()}: ${PAUSES[paused.reason] ?? paused.reason}. New events are left out until you resume it; then they are sent, too.
-        <button type="button" onClick=${resume}>Resume</button></p>`
-    }
-    <button type="button" onClick=${test}>Send a test</button>
-    <${Confirm} label="Rotate the secret" sure="Make a new secret" run=${rotate} />
-    <button type="button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>Deliveries</button>
-    <${Confirm} label="Delete" sure="Delete with its deliveries" run=${remove} />
+    <strong>${url}</strong> <span class=${`status ${active && paused === null ? 'delivered' : 'unknown'}`}>${
+      active ? (paused === null ? 'active' : 'paused by the service') : 'paused'
+    }</span>
+    <small>${description !== null && `${description}; `}${events.join(', ')}; ${
+      retry_policy === 'none' ? 'no retries' : `${counted(max_retries, 'attempt')} at most, ${retry_policy}`
+    }</small>
+    ${paused !== null && html`<${Pause} webhook=${webhook} change=${change} />`}
+    <div class="tools">
+      ${mayChange() && html`<button type="button" onClick=${test}>Send a test</button>`}
+      ${opener('deliveries', 'Deliveries')}
+      ${
+        mayChange() &&
+        html`${opener('edit', 'Edit')}
+        <button type="button" onClick=${() => activate(!active)}>${active ? 'Pause' : 'Start again'}</button>
+        <${Confirm} label="Rotate the secret" sure="Make a new secret" run=${rotate} />
+        <${Confirm} label="Delete" sure="Delete with its deliveries" run=${remove} />`
+      }
+    </div>
     <span class="error" role="alert">${error}</span>
     ${secret !== null && html`<${Secret} label="The new secret:" text=${secret} />`}
-    ${isOpen && html`<${Deliveries} round=${round} webhook=${webhook} close=${() => setOpen(false)} />`}
-  </li>`;
-}
-
-function NewWebhook({ reload }: { reload: () => void }): VNode {
-  const [secret, setSecret] = useState<string | null>(null);
-  const sending = useSending('url');
-  const submit = async (form: HTMLFormElement): Promise<void> => {
-    const fields = new FormData(form);
-    const body = { url: String(fields.get('url')), events: wordsOf(fields.get('events')) };
-    setSecret(null);
-    const reply = await sending.send<{ secret: string }>(() =>
-      call({ method: 'POST', path: '/api/v1/webhooks', body }),
-    );
-    if (reply === null) return;
-    setSecret(reply.data.secret);
-    form.reset();
-    reload();
-  };
-  return html`<h4>New webhook</h4>
-    <${Form} label="New webhook" fields=${['url', 'events']} sending=${sending} submit=${submit}>
-      <${Field} name="url" label="URL" type="url" placeholder="https://…" />
-      <${Field} name="events" label="Types of events (* for all)" defaultValue="*" />
-      <button>Make a webhook</button>
-    <//>
-    ${secret !== null && html`<${Secret} label="Its secret:" text=${secret} />`}`;
-}
-
-/** What came of the attempts, for people. */
-export function reasonOf({ attempts, last_status_code, last_error }: Delivery): string {
-  const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
-  if (attempts === 0) return 'not sent yet';
-  if (last_error === 'url_unsafe') return `${tries}: the address of the URL is not a public one`;
-  if (last_error !== null) return `${tries}: ${last_error.replaceAll('_', ' ')}`;
-  return last_status_code === null ? tries : `${tries}: the receiver answered ${last_status_code}`;
-}
-
-const REPLAYED = ['failed', 'exhausted'];
-
-/** The last deliveries of a webhook, each with its reason where it failed; asked for again with each `round`. */
-function Deliveries({
-  webhook,
-  round,
-  close,
-}: {
-  webhook: Webhook;
-  round: number;
-  close: () => void;
-}): VNode {
-  const path = `/api/v1/webhooks/${webhook.id}/deliveries?limit=50`;
-  const { reply, reload } = useLoaded<readonly Delivery[]>(path, round);
-  const [said, setSaid] = useState('');
-  const replay = async (id: string): Promise<void> => {
-    const answer = await call({ method: 'POST', path: `/api/v1/webhooks/deliveries/${id}/replay` });
-    setSaid(answer.ok ? 'It is sent again.' : answer.message);
-    reload();
-  };
-  const row = (delivery: Delivery): VNode => html`<li key=${delivery.id}>
-    <${Time} at=${delivery.created_at} /> ${delivery.event_type} <span class=${`status ${delivery.status}`}>${delivery.status}</span>
-    <small>${reasonOf(delivery)}</small>
+    ${opened === 'deliveries' && html`<${Deliveries} round=${round} webhook=${webhook} close=${close} />`}
     ${
-      REPLAYED.includes(delivery.status) &&
-      html`<button type="button" aria-label=${`Replay ${delivery.event_type} of ${delivery.created_at}`} onClick=${() => replay(delivery.id)}>Replay</button>`
+      opened === 'edit' &&
+      mayChange() &&
+      html`<${Panel} label=${`Change ${url}`} close=${close}>
+        <${WebhookForm} webhook=${webhook} saved=${() => {
+          close();
+          reload();
+        }} />
+      <//>`
     }
   </li>`;
-  const replayed = (count: number): void => {
-    setSaid(`${count} deliveries are sent again.`);
-    reload();
+}
+
+/** Why the service has paused an endpoint, what it lacks since, and the ways on. */
+function Pause({
+  webhook: { id, paused },
+  change,
+}: {
+  webhook: Webhook;
+  change: (asked: ApiCall) => Promise<void>;
+}): VNode | null {
+  const path = `/api/v1/webhooks/${id}`;
+  const { reply } = useLoaded<LeftOut>(`${path}/left-out`);
+  if (paused === null) return null;
+  const lacks = reply?.ok
+    ? ` ${grouped(reply.data.events)}${reply.data.is_complete ? '' : ' or more'} are left out so far.`
+    : '';
+  const resume = (body: object) => change({ method: 'POST', path: `${path}/resume`, body });
+  return html`<p>Paused since <${Time} at=${paused.since} />: ${PAUSES[paused.reason] ?? paused.reason}. New events are left out until you resume it; then they are sent, too.${lacks}</p>
+    ${
+      mayChange() &&
+      html`<p class="tools">
+        <button type="button" onClick=${() => resume({})}>Resume</button>
+        <${Confirm} label="Go on without them" sure="Never send what was left out" run=${() => resume({ from: null })} />
+      </p>`
+    }`;
+}
+
+const POLICIES = {
+  exponential: 'After 2, 4, 8, 16 … minutes',
+  fixed: 'Every 5 minutes',
+  none: 'Not at all',
+} as const;
+
+/** A new endpoint (null), or one that is changed. */
+function WebhookForm({
+  webhook,
+  saved,
+}: {
+  webhook: Webhook | null;
+  saved: (endpoint: { secret?: string }) => void;
+}): VNode {
+  const sending = useSending('url');
+  const submit = async (form: HTMLFormElement): Promise<void> => {
+    const [method, path] =
+      webhook === null ? ['POST', '/api/v1/webhooks'] : ['PUT', `/api/v1/webhooks/${webhook.id}`];
+    const reply = await sending.send<{ secret?: string }>(() => call({ method, path, body: bodyOf(form) }));
+    if (reply === null) return;
+    if (webhook === null) form.reset();
+    saved(reply.data);
   };
-  return html`<${Panel} label=${`Deliveries to ${webhook.url}`} close=${close}>
-    <p role="status">${said}</p>
-    <button type="button" onClick=${reload}>Refresh</button>
-    <${List} reply=${reply} reload=${reload} empty="Nothing was sent yet. Send a test, or wait for an event."
-      show=${(all: readonly Delivery[]) => html`<ul class="rows">${all.map(row)}</ul>`} />
-    <${CallBehind} call=${{ method: 'GET', path }} />
-    <${ReplayAll} webhookId=${webhook.id} done=${replayed} />
+  return html`<${Form} label=${webhook === null ? 'New webhook' : 'Webhook'} sending=${sending} submit=${submit}
+      fields=${['url', 'description', 'events', 'retry_policy', 'max_retries']}>
+    <${Field} name="url" label="URL" type="url" placeholder="https://…" defaultValue=${webhook?.url ?? ''} />
+    <${Field} name="description" label="Description (may be empty)" defaultValue=${webhook?.description ?? ''} />
+    <${Field} name="events" label="Types of events (* for all)" defaultValue=${webhook?.events.join(', ') ?? '*'} />
+    <${Field} name="retry_policy" label="What fails is sent again" as="select">
+      ${Object.entries(POLICIES).map(([policy, text]) => html`<option value=${policy} selected=${policy === (webhook?.retry_policy ?? 'exponential')}>${text}</option>`)}
+    <//>
+    <${Field} name="max_retries" label="Attempts at most" inputmode="numeric" defaultValue=${webhook?.max_retries ?? 5} />
+    <button>${webhook === null ? 'Make a webhook' : 'Save'}</button>
   <//>`;
 }
 
-function ReplayAll({ webhookId, done }: { webhookId: number; done: (count: number) => void }): VNode {
-  const [since, setSince] = useState('');
-  const sending = useSending();
-  const replay = replayCall(webhookId, since);
-  const submit = async (): Promise<void> => {
-    const answer = await sending.send<{ requeued: number }>(() => call(replay));
-    if (answer !== null) done(answer.data.requeued);
+/** Text that is not a number is sent unchanged, so that the API refuses it in its own words. */
+function bodyOf(form: HTMLFormElement) {
+  const fields = new FormData(form);
+  const textOf = (name: string): string => String(fields.get(name) ?? '').trim();
+  const attempts = textOf('max_retries');
+  return {
+    url: textOf('url'),
+    description: textOf('description') || null,
+    events: wordsOf(fields.get('events')),
+    retry_policy: textOf('retry_policy'),
+    max_retries: /^\d+$/.test(attempts) ? Number(attempts) : attempts,
   };
-  return html`<${Form} label="Replay" fields=${['from']} sending=${sending} submit=${submit}>
-    <${Field} name="from" label="Made since (empty: ever)" type="datetime-local" value=${since}
-      onInput=${(event: InputEvent) => setSince((event.currentTarget as HTMLInputElement).value)} />
-    <button>Replay all that failed</button>
-    <${CallBehind} call=${replay} />
-  <//>`;
-}
-
-/** `since` as a field for date and time gives it, in local time. */
-function replayCall(webhookId: number, since: string): ApiCall {
-  const body = { status: REPLAYED, ...(since === '' ? {} : { from: new Date(since).toISOString() }) };
-  return { method: 'POST', path: `/api/v1/webhooks/${webhookId}/replay`, body };
 }
