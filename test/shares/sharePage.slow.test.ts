@@ -79,9 +79,14 @@ describe('GET /s/{token}', () => {
       await logIn(OWNER);
       await show('Settings');
       const shares = page.getByRole('region', { name: 'Shares' });
-      await shares.getByLabel('IMEIs of the vehicles').fill(VAN);
+      await shares.locator('summary', { hasText: 'New share' }).click();
+      await shares.getByLabel('Ends', { exact: true }).fill('');
       await shares.getByRole('button', { name: 'Make a link' }).click();
       await shares.getByText('expires_at is required').waitFor();
+      await shares.locator('[aria-invalid="true"][placeholder="Name, plate or IMEI"]').waitFor();
+      await shares.getByLabel('Vehicle').fill('ab1');
+      await page.keyboard.press('Enter');
+      await shares.getByRole('button', { name: 'Leave out Van 12' }).waitFor();
       const inAnHour = new Date(Date.now() + HOUR_MS);
       const localMs = inAnHour.getTime() - inAnHour.getTimezoneOffset() * 60_000;
       await shares.getByLabel('Ends', { exact: true }).fill(new Date(localMs).toISOString().slice(0, 16));

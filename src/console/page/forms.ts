@@ -64,7 +64,8 @@ export function wordsOf(text: FormDataEntryValue | null): string[] {
     .filter((word) => word !== '');
 }
 
-function useField(name: string) {
+/** The error messages of an input of this name, and the attributes that connect it with them. */
+export function useField(name: string) {
   const { id, errors } = useContext(Shown);
   const own = errors.filter((error) => fieldOf(error) === name);
   const errorId = `${id}-${name}`;

@@ -1,10 +1,11 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
-import { usePaced } from '../api.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { mayChange, usePaced } from '../api.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
 import { Ago, speedText } from '../format.ts';
+import { Panel } from '../forms.ts';
 import { isLarge, openStream, viewProblem } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import {
@@ -27,6 +28,7 @@ import { CallBehind, counted, grouped, html } from '../parts.ts';
 import { streamPath } from '../stream.ts';
 import { FilterBar } from './filterBar.ts';
 import { useFound } from './foundDevices.ts';
+import { ShareForm } from './shareForm.ts';
 import { VehicleDay } from './vehicleDay.ts';
 
 /** More than people read; the search narrows them. */
@@ -46,7 +48,7 @@ export function MapPanel(): VNode {
   return html`
     ${isSought && list}
     ${onSpot.value !== null && html`<${Spot} />`}
-    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : missing(chosen.value)}</p>` : html`<${Card} device=${device} />`}
+    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : missing(chosen.value)}</p>` : html`<${Card} key=${device.imei} device=${device} />`}
     ${viewProblem.value !== null && html`<p class="error" role="alert">The map does not show all that it should, and tries again: ${viewProblem.value}</p>`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
     ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
@@ -134,6 +136,7 @@ function Choice({
 
 function Card({ device }: { device: KnownDevice }): VNode {
   const { location, imei, status } = device;
+  const [isSharing, setSharing] = useState(false);
   return html`<section aria-label=${`Chosen: ${nameOf(device)}`}>
     <h3>${nameOf(device)}</h3>
     <p><span class=${`status ${status}`}>${status}</span>${
@@ -147,8 +150,16 @@ function Card({ device }: { device: KnownDevice }): VNode {
       <button type="button" aria-pressed=${isFollowing.value} onClick=${() => {
         isFollowing.value = !isFollowing.value;
       }}>Follow</button>
+      ${mayChange() && html`<button type="button" aria-expanded=${isSharing} onClick=${() => setSharing(!isSharing)}>Share</button>`}
       <button type="button" onClick=${() => choose(null)}>Close</button>
     </p>
+    ${
+      isSharing &&
+      mayChange() &&
+      html`<${Panel} label=${`Share ${nameOf(device)}`} close=${() => setSharing(false)}>
+        <${ShareForm} imeis=${[imei]} made=${() => undefined} />
+      <//>`
+    }
     <${VehicleDay} key=${imei} imei=${imei} />
     ${askedDay.value === null && html`<${HoursTrail} imei=${imei} />`}
   </section>`;

@@ -2,14 +2,13 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
 import { serverNowMs, Time } from '../format.ts';
-import { Choices, Confirm, Field, Form, useSending, wordsOf } from '../forms.ts';
+import { Confirm, Fold } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
-import { CallBehind, html, List, Secret } from '../parts.ts';
+import { CallBehind, html, List } from '../parts.ts';
 import type { Share } from '../types.ts';
+import { ShareForm } from './shareForm.ts';
 
 const PATH = '/api/v1/shares?limit=200';
-const SHOWN = ['name', 'plate', 'speed', 'trail'];
-const FIELDS = ['devices', 'name', 'expires_at', 'until_area_id', 'delay_seconds', 'show'];
 
 /** Links to vehicles: those that there are, and a new one. */
 export function Shares(): VNode {
@@ -20,7 +19,7 @@ export function Shares(): VNode {
       empty=${mayChange() ? 'No vehicle is shared. Make a link below: whoever has it sees the vehicle on a map, without a login.' : 'No vehicle is shared.'}
       show=${(all: readonly Share[]) => html`<ul class="rows">${all.map((share) => html`<${ShareRow} key=${share.id} share=${share} reload=${reload} />`)}</ul>`} />
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
-    ${mayChange() && html`<${NewShare} reload=${reload} />`}
+    ${mayChange() && html`<${Fold} label="New share"><${ShareForm} imeis=${[]} made=${reload} /><//>`}
   </section>`;
 }
 
@@ -48,49 +47,4 @@ function ShareRow({ share, reload }: { share: Share; reload: () => void }): VNod
     ${!isOver && mayChange() && html`<${Confirm} label="End" sure="End the link now" run=${end} />`}
     <span class="error" role="alert">${error}</span>
   </li>`;
-}
-
-function NewShare({ reload }: { reload: () => void }): VNode {
-  const [url, setUrl] = useState<string | null>(null);
-  const sending = useSending('devices');
-  const submit = async (form: HTMLFormElement): Promise<void> => {
-    setUrl(null);
-    const body = bodyOf(form);
-    const reply = await sending.send<{ url: string }>(() =>
-      call({ method: 'POST', path: '/api/v1/shares', body }),
-    );
-    if (reply === null) return;
-    setUrl(reply.data.url);
-    form.reset();
-    reload();
-  };
-  return html`<h4>New share</h4>
-    <${Form} label="New share" fields=${FIELDS} sending=${sending} submit=${submit}>
-      <${Field} name="devices" label="IMEIs of the vehicles" />
-      <${Field} name="name" label="What its viewers read above the map (may be empty)" />
-      <${Field} name="expires_at" label="Ends" type="datetime-local" />
-      <${Field} name="until_area_id" label="Ends at the entry into the area with this id (empty: no area)" inputmode="numeric" />
-      <${Field} name="delay_seconds" label="Seconds by which places are late" inputmode="numeric" defaultValue="0" />
-      <${Choices} name="show" label="It shows, beside the place" values=${SHOWN} chosen=${['name']} />
-      <button>Make a link</button>
-    <//>
-    ${url !== null && html`<${Secret} label="The link:" text=${url} />`}`;
-}
-
-/** Text that is not a number is sent unchanged, so that the API refuses it in its own words. */
-function bodyOf(form: HTMLFormElement) {
-  const fields = new FormData(form);
-  const textOf = (name: string): string => String(fields.get(name) ?? '').trim();
-  const numberOf = (text: string): number | string | null =>
-    text === '' ? null : /^\d+$/.test(text) ? Number(text) : text;
-  const end = textOf('expires_at');
-  return {
-    devices: wordsOf(fields.get('devices')),
-    name: textOf('name') || null,
-    // The field has the time of this place.
-    expires_at: end === '' ? null : new Date(end).toISOString(),
-    until_area_id: numberOf(textOf('until_area_id')),
-    delay_seconds: numberOf(textOf('delay_seconds')),
-    show: fields.getAll('show'),
-  };
 }
