@@ -31,6 +31,7 @@ const READ: Readonly<Record<string, string | null>> = {
   NearDevice: 'imei name plate status distance_km',
   RemovedDevice: 'imei removed',
   Share: 'id name devices expires_at end_reason',
+  SharedFleet: null,
   Webhook: 'id url description events retry_policy max_retries active paused reason since',
 };
 
@@ -93,7 +94,7 @@ function typeOf(
   if (type === 'integer') return orNull('number');
   if (type === 'array') {
     const item = inner(items as Schema);
-    return orNull(`readonly ${item.includes(' | ') && !item.startsWith('{') ? `(${item})` : item}[]`);
+    return orNull(`readonly ${isOneWord(item) ? item : `(${item})`}[]`);
   }
   invariant(type === 'object', `the types of the console know nothing of ${JSON.stringify(schema)}`);
   const texts = Object.entries(properties)
@@ -103,6 +104,12 @@ function typeOf(
       return `${indent}readonly ${field}${required.includes(field) ? '' : '?'}: ${inner(part)};`;
     });
   return orNull(['{', ...texts, '}'].join(separator));
+}
+
+/** Whether `[]` after this type is of all of it. */
+function isOneWord(text: string): boolean {
+  if (text.startsWith('{')) return text.endsWith('}') && !text.includes('} | {');
+  return !text.includes(' ');
 }
 
 if (import.meta.main) writeFileSync(CONSOLE_TYPES, consoleTypes());

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { formatIso, HOUR_MS } from '../../src/lib/time.ts';
+import { glide } from '../support/console/glide.ts';
 import { violationsIn } from '../support/console/violations.ts';
 import { visitConsole } from '../support/console/visitor.ts';
 import { callApi, setPassword } from '../support/http/application.ts';
@@ -21,10 +22,8 @@ async function made(more: object = {}): Promise<{ id: number; url: string }> {
 }
 
 const end = (id: number) => callApi(owner.pod, 'DELETE', `/v3/shares/${id}`, { key: owner.key });
-const go = (latitude: number, speed_kmh: number) =>
-  owner.pod.points([
-    { imei: VAN, latitude, longitude: 12.1, speed_kmh, heading: 90, recorded_at: Date.now() },
-  ]);
+const go = (latitude: number, speed_kmh: number, recorded_at = Date.now()) =>
+  owner.pod.points([{ imei: VAN, latitude, longitude: 12.1, speed_kmh, heading: 90, recorded_at }]);
 
 describe('GET /s/{token}', () => {
   before(() => go(41.5, 30));
@@ -118,7 +117,16 @@ describe('GET /s/{token}', () => {
       await page.getByText('Live', { exact: true }).waitFor();
       await page.getByText('Van 12').waitFor();
       await page.locator('.map canvas').first().waitFor();
-      await go(41.6, 77);
+      const lat = async () =>
+        (await page.evaluate<{ lat: number }[]>("document.querySelector('.map').vehicles?.() ?? []"))[0]
+          ?.lat ?? 0;
+      await waitForEqual(async () => (await lat()) > 41, true, 'that the vehicle is on the map');
+      // It glides from its place to the next one within the time between both.
+      let recordedAtMs = Date.now();
+      await glide(lat, (latitude) => {
+        recordedAtMs += 5_000;
+        return go(latitude, 77, recordedAtMs);
+      });
       await page.getByText('77 km/h').waitFor();
       await waitForEqual(() => page.title(), 'Your delivery', 'the title');
       assert.deepEqual(await violationsIn(page), []);

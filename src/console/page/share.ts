@@ -3,38 +3,35 @@ import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
 import { render, type VNode } from 'preact';
 import { Ago, speedText } from './format.ts';
 import { boundsOf } from './map/areaShapes.ts';
-import { baseStyle } from './map/baseStyle.ts';
+import { baseStyle, vehicleColors } from './map/baseStyle.ts';
+import { centreInFreePart } from './map/freePart.ts';
 import { sharesOverlay } from './map/overlay.ts';
 import { onScheme, scheme } from './map/scheme.ts';
+import { VehicleLabels } from './map/vehicles/vehicleLabels.ts';
+import { VehicleLayer } from './map/vehicles/vehicleLayer.ts';
+import { VehicleTable } from './map/vehicles/vehicleTable.ts';
 import { html } from './parts.ts';
+import type { LatLng, SharedFleet } from './types.ts';
 
 // The page of a share: its vehicles on a map and as a list, as they move, until the link ends.
 
-/** As GET /api/share/{token} answers it. */
-interface SharedDevice {
-  readonly id: number;
-  readonly removed?: true;
-  readonly name?: string | null;
-  readonly plate?: string | null;
-  readonly place: 'known' | 'private' | 'unknown';
-  readonly location: {
-    readonly latitude: number;
-    readonly longitude: number;
-    readonly recorded_at: string;
-    readonly speed_kmh?: number;
-  } | null;
-  readonly trail?: readonly (readonly [number, number])[][];
-}
+type SharedDevice = SharedFleet['devices'][number];
 
 const PATH = `/api/share/${location.pathname.split('/').at(-1)}`;
 const RETRY_MS = 5_000;
 const FIT = { padding: 60, maxZoom: 15 };
+
+/** As on the map of the console, vehicles glide from place to place, unless the person prefers that nothing moves. */
+const table = new VehicleTable(matchMedia('(prefers-reduced-motion: reduce)').matches);
+const nowSeconds = (): number => performance.now() / 1_000;
 
 const devices = new Map<number, SharedDevice>();
 let title = 'Shared vehicles';
 let state: 'connecting' | 'live' | 'lost' | 'ended' = 'connecting';
 let map: MapLibre | null = null;
 let rounds = 0;
+let layer: VehicleLayer | null = null;
+let labels: VehicleLabels | null = null;
 /** The person has moved the map: it stays there. */
 let isMoved = false;
 const overlay = sharesOverlay();
@@ -43,7 +40,7 @@ async function start(): Promise<void> {
   show();
   const answer = await fetch(PATH).catch(() => null);
   if (answer?.ok) {
-    const { data } = (await answer.json()) as { data: { name: string | null } };
+    const { data } = (await answer.json()) as { data: SharedFleet };
     title = data.name ?? title;
     document.title = title;
   }
@@ -56,9 +53,14 @@ function follow(): void {
   const stream = new EventSource(`${PATH}/stream`);
   stream.addEventListener('open', () => become('live'));
   stream.addEventListener('device', ({ data }: MessageEvent<string>) => {
-    const device = JSON.parse(data) as SharedDevice;
-    if (device.removed) devices.delete(device.id);
-    else devices.set(device.id, device);
+    const device = JSON.parse(data) as SharedDevice | { readonly id: number; readonly removed: true };
+    if ('removed' in device) {
+      devices.delete(device.id);
+      table.remove(String(device.id));
+    } else {
+      devices.set(device.id, device);
+      place(device);
+    }
     show();
   });
   stream.addEventListener('ended', () => {
@@ -71,6 +73,20 @@ function follow(): void {
   });
 }
 
+/** The table knows vehicles by names: here by their numbers. */
+function place({ id, location: at }: SharedDevice): void {
+  const imei = String(id);
+  if (at === null) {
+    table.remove(imei);
+    return;
+  }
+  const { latitude, longitude, heading, speed_kmh: speedKmh = 0 } = at;
+  const location = { latitude, longitude, speedKmh, heading, recordedAtMs: Date.parse(at.recorded_at) };
+  const status = speedKmh > 0 ? 'moving' : 'parked';
+  const unknown = { name: null, plate: null, ignition: null, groups: [] };
+  table.put({ ...unknown, imei, status, location }, nowSeconds(), Date.now());
+}
+
 async function again(): Promise<void> {
   const answer = await fetch(PATH).catch(() => null);
   if (answer?.status === 410 || answer?.status === 404) end();
@@ -79,8 +95,10 @@ async function again(): Promise<void> {
 
 function end(): void {
   devices.clear();
+  labels?.remove();
+  layer?.remove();
   map?.remove();
-  map = null;
+  map = layer = labels = null;
   become('ended');
 }
 
@@ -89,25 +107,41 @@ function become(next: typeof state): void {
   show();
 }
 
+/** Programs that test the page may ask it where vehicles are shown now. */
+interface SharedMap extends HTMLElement {
+  vehicles?(): readonly LatLng[];
+}
+
 async function openMap(): Promise<void> {
-  const place = document.querySelector<HTMLElement>('.map');
-  if (place === null) return;
+  const element = document.querySelector<SharedMap>('.map');
+  if (element === null) return;
   setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
   try {
+    layer = new VehicleLayer(table, vehicleColors(scheme()), nowSeconds, () => {
+      if (map !== null) labels?.draw(map, nowSeconds(), null, () => layer?.repaint());
+    });
     map = new MapLibre({
-      container: place,
+      container: element,
       style: baseStyle(scheme()),
       center: [10, 30],
       zoom: 1,
       maxPitch: 0,
       dragRotate: false,
+      touchPitch: false,
       attributionControl: { compact: false },
       fadeDuration: 0,
     });
   } catch {
     return; // without WebGL the list shows the same
   }
-  const shown = map;
+  const [shown, vehicles] = [map, layer];
+  shown.touchZoomRotate.disableRotation();
+  shown.keyboard.disableRotation();
+  centreInFreePart(shown);
+  labels = new VehicleLabels(table, labelOf, 0);
+  labels.addTo(shown);
+  vehicles.addTo(shown);
+  element.vehicles = () => [...table.places(nowSeconds())];
   shown.on('style.load', () => overlay.add(shown));
   for (const moved of ['dragstart', 'wheel', 'dblclick', 'keydown'] as const)
     shown.getCanvas().addEventListener(moved, () => {
@@ -116,7 +150,10 @@ async function openMap(): Promise<void> {
   shown.on('dragstart', () => {
     isMoved = true;
   });
-  onScheme(() => shown.setStyle(baseStyle(scheme()), { diff: false }));
+  onScheme(() => {
+    vehicles.colors = vehicleColors(scheme());
+    shown.setStyle(baseStyle(scheme()), { diff: false });
+  });
   draw();
 }
 
@@ -133,7 +170,8 @@ function draw(): void {
   const places = all.flatMap(({ location: at }) =>
     at === null ? [] : [{ lat: at.latitude, lng: at.longitude }],
   );
-  overlay.show([...all.flatMap(wayOf), ...all.flatMap(pointOf)]);
+  overlay.show(all.flatMap(wayOf));
+  layer?.repaint();
   const bounds = isMoved ? null : boundsOf(places);
   if (bounds !== null) map.fitBounds(bounds, { ...FIT, animate: false });
 }
@@ -144,15 +182,13 @@ function wayOf({ trail = [] }: SharedDevice): Feature[] {
     .map((part) => ({
       type: 'Feature',
       properties: {},
-      geometry: { type: 'LineString', coordinates: part.map(([lng, lat]) => [lng, lat]) },
+      geometry: { type: 'LineString', coordinates: part.map((place) => [...place]) },
     }));
 }
 
-function pointOf(device: SharedDevice): Feature[] {
-  const { location: at } = device;
-  if (at === null) return [];
-  const geometry = { type: 'Point' as const, coordinates: [at.longitude, at.latitude] };
-  return [{ type: 'Feature', properties: { label: nameOf(device) }, geometry }];
+function labelOf(imei: string): string {
+  const device = devices.get(Number(imei));
+  return device === undefined ? '' : nameOf(device);
 }
 
 function nameOf({ id, name, plate }: SharedDevice): string {

@@ -240,6 +240,12 @@ export type Share = {
   readonly end_reason: 'deleted' | 'arrived' | null;
 };
 
+export type SharedFleet = {
+  readonly name: string | null;
+  readonly expires_at: string;
+  readonly devices: readonly { readonly id: number; readonly name?: string | null; readonly plate?: string | null; readonly place: 'known' | 'private' | 'unknown'; readonly location: { readonly latitude: number; readonly longitude: number; readonly heading: number; readonly recorded_at: string; readonly speed_kmh?: number; } | null; readonly trail?: readonly (readonly (readonly number[])[])[]; }[];
+};
+
 export type Webhook = {
   readonly id: number;
   readonly url: string;

@@ -146,39 +146,14 @@ export function trailOverlay(): Overlay {
   ]);
 }
 
-/** The vehicles of a share, with their names and ways. */
+/** The ways of the vehicles of a share. */
 export function sharesOverlay(): Overlay {
-  const isPlace: ExpressionSpecification = ['==', ['geometry-type'], 'Point'];
   return new Overlay('shares', () => [
     {
       id: 'share-way',
       type: 'line',
-      filter: ['!', isPlace],
       layout: ROUND,
       paint: { 'line-color': ACCENT, 'line-width': 3, 'line-opacity': 0.6 },
-    },
-    {
-      id: 'share-place',
-      type: 'circle',
-      filter: isPlace,
-      paint: {
-        'circle-radius': 8,
-        'circle-color': ACCENT,
-        'circle-stroke-color': '#ffffff',
-        'circle-stroke-width': 2,
-      },
-    },
-    {
-      id: 'share-name',
-      type: 'symbol',
-      filter: isPlace,
-      layout: {
-        'text-field': ['get', 'label'],
-        'text-size': 13,
-        'text-offset': [0, 1.4],
-        'text-allow-overlap': true,
-      },
-      paint: { 'text-color': ACCENT, 'text-halo-color': '#ffffff', 'text-halo-width': 1.5 },
     },
   ]);
 }
