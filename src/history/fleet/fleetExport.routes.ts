@@ -155,7 +155,11 @@ const EXPORT_FLEET_HISTORY: Operation = {
   id: 'exportFleetHistory',
   tag: 'Devices',
   summary: 'Read all points of many devices in a time as a file',
-  description: `By IMEI, then oldest first: of each device the points that its own export has, in one file that is made while it is read. A file that ends early is not whole: its connection is cut. Who takes less than two megabytes a minute is cut off. A device that is deleted or leaves what the key sees meanwhile ends there. An account has ${EXPORTS_PER_ACCOUNT} exports at a time on a pod, of one device or of many; the next is ${'`'}429${'`'}. What lies further back than the plan of the account retains is left out.`,
+  description: `Points come by IMEI, and those of a device oldest first: exactly what its own export has. What lies further back than the plan of the account retains is left out, and so is the rest of a device that is deleted, or leaves what the key sees, while the file is made.
+
+The file is made while it is read. When it cannot be finished, its connection is cut, so a file that ends without an error is whole. A reader that takes less than two megabytes a minute is cut off too.
+
+An account has ${EXPORTS_PER_ACCOUNT} exports at a time on a pod, of one device or of many. The next is a \`429\`.`,
   parameters: [FLEET_FORMAT, ...FLEET_WINDOW_PARAMETERS, ...CHOICE_PARAMETERS, CURSOR],
   answers: [
     {

@@ -192,7 +192,11 @@ const SUMMARIZE_FLEET: Operation = {
   id: 'summarizeFleet',
   tag: 'Devices',
   summary: 'Read what each device did: in all, or by day',
-  description: `For each device exactly what its own summary gives, with the device in front: ordered by IMEI, then by time. In all there is one period for each device, by day none for a device without points. At most 31 days. The file has all chosen devices, without a limit, and is made while it is read. One that ends early is not whole: its connection is cut, and \`after\` goes on behind the last device that you have whole. NDJSON and CSV have a period on each line; in CSV, \`first\` and \`last\` are three columns each, and what is null is empty. A device that is deleted meanwhile is left out. Who takes less than two megabytes a minute is cut off. An account has ${EXPORTS_PER_ACCOUNT} of these calls at a time on a pod; the next is ${'`'}429${'`'}. What lies further back than the plan of the account retains is left out.`,
+  description: `For each device, ordered by IMEI, what its own summary gives, with the device in front. In all there is one period for each device. By day there is one for each day with points. The window has at most 31 days; what lies further back than the plan of the account retains is left out.
+
+As a file (NDJSON or CSV) all chosen devices come in one answer, a period on each line. In CSV \`first\` and \`last\` are three columns each, and what is null is empty. The file is made while it is read. When it cannot be finished, its connection is cut: read it again, or go on with \`after\` behind the last device that you have whole. A device that is deleted meanwhile is left out. A reader that takes less than two megabytes a minute is cut off.
+
+An account has ${EXPORTS_PER_ACCOUNT} of these calls at a time on a pod. The next is a \`429\`.`,
   parameters: [...FLEET_WINDOW_PARAMETERS, FLEET_SUMMARY_BY, TIME_ZONE, FORMAT, ...CHOICE_PARAMETERS],
   answers: [{ ...JSON_ANSWER, fileTypes: [FLEET_SUMMARY_TYPES.csv, FLEET_SUMMARY_TYPES.ndjson] }],
   errors: [
