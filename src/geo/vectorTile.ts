@@ -107,7 +107,7 @@ export interface Tile {
   readonly y: number;
 }
 
-/** The sides of a tile have so many units (Mapbox Vector Tile Specification 2.1, section 4.1). */
+/** The side of a tile in units (Mapbox Vector Tile Specification 2.1, section 4.1). */
 export const TILE_EXTENT = 4096;
 export const MAX_ZOOM = 22;
 

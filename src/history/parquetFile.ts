@@ -9,8 +9,8 @@ import { MEASURED, PAGE_POINTS } from './points.sql.ts';
 /** Points that are compressed together: a page of each column. */
 const PART_POINTS = 4 * PAGE_POINTS;
 /**
- * A row group is one part, until there are so many groups; then it is two, and so on up to the most. Of each group the end of
- * the file has two kilobytes, which are kept until then, while the parts of a group are kept until it is written.
+ * The first 64 row groups have one part each, the next 64 have two, and so on up to the most. More groups take more memory,
+ * since the footer has two kilobytes about each; longer groups do too, since their parts are kept until they are written.
  */
 const GROUPS_OF_A_SIZE = 64;
 const GROUP_PARTS_MAX = 8;
@@ -37,7 +37,7 @@ const COLUMNS = [
   { name: 'odometer_km', type: 'DOUBLE', repetition_type: 'OPTIONAL' },
 ] as const;
 
-/** The columns of a part as they stand in the file: their bytes, and what the end of the file says of them. */
+/** The columns of a part: their bytes in the file, and their entries for its footer. */
 interface WrittenPart {
   readonly columns: readonly { readonly bytes: Buffer; readonly chunk: Chunk }[];
   readonly points: number;

@@ -24,7 +24,7 @@ export const SHED_LIMITS: Readonly<Record<ShedClass, ShedLimits>> = {
 
 /** For how long the loop has to be late without a break before a class begins to be refused. */
 export const STANDING_MS = 2_000;
-/** What one look counts for at most: a single long pause, such as that of a stopped process, is no overload. */
+/** The most that one reading counts for: a single long pause, such as that of a stopped process, is not overload. */
 const LOOK_MAX_MS = 500;
 /** From the first refused call of a class to all of them, and from all of them to none. */
 const RISE_MS = 1_000;

@@ -167,7 +167,7 @@ async function apply(tx: Tx, migration: Migration): Promise<void> {
   await tx`insert into schema_migration (name, checksum) values (${migration.name}, ${migration.checksum})`;
 }
 
-/** In a database that was empty, the steps belong to the same transaction. There are no rows, so none takes long. */
+/** In an empty database the steps run in the same transaction: without rows none takes long. */
 async function applySteps(tx: Tx, migration: Migration): Promise<void> {
   for (const [n, step] of migration.steps.entries()) {
     if (step.kind !== 'batches')

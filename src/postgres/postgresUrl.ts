@@ -32,7 +32,7 @@ const WRITABLE: Targets = {
   ]),
   because: 'since the service writes',
 };
-/** Where there is no standby the primary answers, so to prefer one is the same as to need one. */
+/** The primary answers when there is no standby, so `prefer-standby` means the same as `standby`. */
 const STANDBYS: Targets = {
   byValue: new Map<string, Target>([
     ['standby', 'standby'],

@@ -7,7 +7,7 @@ import { walkRows } from './walkRows.memory.ts';
 
 /** Without a question for so long it is given up: it costs a little for every point. */
 const UNUSED_MS = 5 * MINUTE_MS;
-/** Rows looked at between two looks at the clock. */
+/** How many rows are examined between two readings of the clock. */
 const ROWS_AT_ONCE = 64;
 
 /**
@@ -62,7 +62,7 @@ export class Ages {
     return nowMs - this.#usedAtMs > UNUSED_MS;
   }
 
-  /** Takes all devices of the world, which may change meanwhile, unless it was done before. */
+  /** Adds all devices of the world, once. The world may change meanwhile. */
   *fill(devices: SortedList<number, number>, nowMs: number): Steps<void> {
     this.#usedAtMs = Math.max(this.#usedAtMs, nowMs);
     if (this.#isComplete) return;

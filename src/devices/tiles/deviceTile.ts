@@ -8,7 +8,7 @@ export type LocatedStatus = (typeof LOCATED_STATUSES)[number];
 
 /** A tile with more devices shows clusters of them. */
 export const TILE_DEVICES_MAX = 2_000;
-/** Clusters have cells of tiles that are so many zooms deeper: a tile has up to 16 by 16. */
+/** A cluster is a cell of the tile this many zooms deeper, so a tile has up to 16 by 16 of them. */
 export const CLUSTER_ZOOMS = 4;
 const CELLS_WIDE = 2 ** CLUSTER_ZOOMS;
 

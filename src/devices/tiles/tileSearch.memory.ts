@@ -23,7 +23,7 @@ export function tileRegion(tile: Tile): Region {
   const isLast = y === 2 ** z - 1;
   const box = { west: minX, south: isLast ? -90 : minY, east: maxX, north: y === 0 ? 90 : maxY };
   return {
-    // The boundary is no part of the others' answers.
+    // The east and south boundaries belong to the neighbouring tiles.
     ...boxRegion(box),
     contains: (lat, lng) => tileAt(mapX(lng), z) === x && tileAt(mapY(lat), z) === y,
   };

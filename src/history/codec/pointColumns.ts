@@ -172,7 +172,7 @@ export class ColumnRoom {
     this.#taken = 0;
   }
 
-  /** Memory for so many numbers, which may be any. */
+  /** Memory for `count` numbers. It is not cleared. */
   take(count: number): Float64Array {
     if (this.#taken + count > this.#values.length) {
       this.#values = new Float64Array(Math.max(2 * this.#values.length, this.#taken + count));

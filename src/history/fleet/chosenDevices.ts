@@ -90,7 +90,7 @@ function refusal(message: string): Result<never, Answer> {
 
 /** Before every IMEI. */
 const BEFORE_ALL = '0';
-/** Devices that are looked at between two looks at the clock. */
+/** How many devices are examined between two readings of the clock. */
 const DEVICES_PER_LOOK = 64;
 
 /**

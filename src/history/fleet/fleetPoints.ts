@@ -35,10 +35,10 @@ interface DeviceRange extends PointRange {
 }
 
 /**
- * The points that many devices have stored in a time, in the order of IMEIs, then of times: what one statement has read at a
- * time, in pages that are unpacked when they are asked for. Devices without points are read many with one statement, and the
- * next statement is under way meanwhile. No connection is held between two statements. A device that is deleted or leaves
- * the worlds of the reader ends there. The pages throw DamagedPoints.
+ * The stored points of many devices in a period, in the order of IMEIs, then of times. Each item is what one statement has
+ * read, in pages that are unpacked when they are asked for. One statement reads many devices without points, and the next
+ * statement runs ahead. No connection is held between statements. The points of a device end where it is deleted or leaves
+ * the worlds of the reader. The pages throw DamagedPoints.
  */
 export async function* fleetPoints(
   { fleet, reads, turns }: FleetPointPorts,

@@ -26,9 +26,9 @@ export interface FleetSummaryPorts extends FleetPointPorts {
 }
 
 /**
- * What each of many devices did in a time, in the order of IMEIs: those that end with what one statement has read, which
- * may be none. The next statement is under way meanwhile, and no connection is held between two. A device that is deleted, or
- * leaves the worlds of the reader, is left out. Takes memory for the points of a statement or two, and for the periods of
+ * What each of many devices did in a period, in the order of IMEIs. Each item has the devices whose points end with what one
+ * statement has read, which may be none. The next statement runs ahead; no connection is held between statements. A device
+ * that is deleted or leaves the worlds of the reader is left out. Takes memory for the points of a statement or two, and for the periods of
  * some devices. Rejects with DamagedPoints.
  */
 export async function* summarizeFleet(

@@ -18,7 +18,7 @@ interface Share {
   distanceM: number;
 }
 
-/** The period that an instant lies in. */
+/** The period that contains an instant. */
 type PeriodOf = (ms: number) => Pick<Day, 'fromMs' | 'toMs'>;
 
 /**

@@ -76,13 +76,13 @@ export class DrawnCells {
       this.#bits = this.#bitsOf(interleave(tileX, tileY));
     }
     const code = SPREAD[x & (TILE_SIDE - 1)]! | (SPREAD[y & (TILE_SIDE - 1)]! << 1);
-    // Beyond the last tile there are no bits, and nothing is written.
+    // A tile beyond the most that are held has no bits: writing past the end of a typed array does nothing.
     this.#bits[code >>> 5]! |= 1 << (code & 31);
   }
 
   /**
    * The cells of the straight line between two places of the grid, both ends included, each next to the one before. The map
-   * ends before the poles do, and goes on at 180°.
+   * stops short of the poles and continues across 180°.
    */
   putLine(x0: number, y0: number, x1: number, y1: number): void {
     const dx = x1 - x0;
