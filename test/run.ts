@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { pbkdf2Sync } from 'node:crypto';
 import { existsSync, globSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { parseArgs } from 'node:util';
 import { printCosts } from './runner/costs.ts';
-import { type Outcome, report } from './runner/report.ts';
+import { report } from './runner/report.ts';
 
 // npm test [-- [options] [words]]: starts the test runner of Node.
 
@@ -53,10 +53,13 @@ async function main(): Promise<void> {
     return;
   }
   const files = findFiles(words, values.quick);
+  const folder = mkdtempSync(join(tmpdir(), 'fleet-test-run-'));
   const slowness = measureSlowness();
+  const processes = Math.min(slowness < SLOW_FROM ? PROCESSES : PROCESSES_WHEN_SLOW, files.length);
   if (existsSync(COMPILED) && readdirSync(COMPILED, { recursive: true }).length > COMPILED_FILES_MAX)
     rmSync(COMPILED, { recursive: true });
   Object.assign(process.env, {
+    FLEET_TEST_FILES: JSON.stringify([folder, ...files]),
     FLEET_TEST_SLOWNESS: String(slowness),
     ...(!values.coverage && { NODE_COMPILE_CACHE: COMPILED }), // what is not compiled again counts no lines exactly
     ...(values.torture && { FLEET_TORTURE: '1' }),
@@ -66,39 +69,39 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort());
   const options = {
     signal: interrupted.signal,
+    files: Array.from({ length: processes }, () => WORKER),
     cwd: PROJECT,
+    concurrency: processes,
     execArgv: [YOUNG_SPACE],
     globalSetupPath: join(PROJECT, 'test', 'runner', 'cluster.ts'),
     timeout: (values.torture ? TEST_SECONDS.torture : TEST_SECONDS.short) * 1_000 * slowness,
     ...(values.name !== undefined && { testNamePatterns: new RegExp(values.name) }),
     ...(values.coverage && { coverage: true, coverageIncludeGlobs: ['src/**'] }),
   };
-  const runFiles = async (files: readonly string[], processesMax: number): Promise<Outcome> => {
-    const folder = mkdtempSync(join(tmpdir(), 'fleet-test-run-'));
-    process.env['FLEET_TEST_FILES'] = JSON.stringify([folder, ...files]);
-    const processes = Math.min(processesMax, files.length);
-    const workers = { files: Array.from({ length: processes }, () => WORKER), concurrency: processes };
-    try {
-      const outcome = await report(run({ ...options, ...workers }), files, values.name !== undefined);
-      if (values.times) printCosts(folder, files);
-      return outcome;
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  };
-  const { failedFiles, isComplete } = await runFiles(
-    files,
-    slowness < SLOW_FROM ? PROCESSES : PROCESSES_WHEN_SLOW,
-  );
-  let hasPassed = isComplete && failedFiles.length === 0;
-  const isWhole = words.length === 0 && values.name === undefined && !values.torture && !values.coverage;
-  if (isWhole && isComplete && !hasPassed && failedFiles.length <= UNSTABLE_FILES_MAX) {
-    console.log(`\nOnce more, alone: ${failedFiles.join(', ')}\n`);
-    const again = await runFiles(failedFiles, 1);
-    hasPassed = again.isComplete && again.failedFiles.length === 0;
-    if (hasPassed) console.log(`UNSTABLE, failed beside others and passed alone: ${failedFiles.join(', ')}`);
+  try {
+    const { failedFiles, isComplete } = await report(run(options), files, values.name !== undefined);
+    if (values.times) printCosts(folder, files);
+    const isWhole = words.length === 0 && values.name === undefined && !values.torture && !values.coverage;
+    const isUnstable = isWhole && isComplete && failedFiles.length > 0 && passAlone(failedFiles, values.seed);
+    process.exitCode = (isComplete && failedFiles.length === 0) || isUnstable ? 0 : 1;
+  } finally {
+    rmSync(folder, { recursive: true });
   }
-  process.exitCode = hasPassed ? 0 : 1;
+}
+
+/** Whether files that failed beside others are few, and each passes by itself; says so. */
+function passAlone(files: readonly string[], seed: string | undefined): boolean {
+  if (files.length > UNSTABLE_FILES_MAX) return false;
+  console.log('\nOnce more, each alone:');
+  const seedArgs = seed === undefined ? [] : ['--seed', seed];
+  for (const file of files) {
+    const { status } = spawnSync(process.execPath, [import.meta.filename, file, ...seedArgs], {
+      stdio: 'inherit',
+    });
+    if (status !== 0) return false;
+  }
+  console.log(`UNSTABLE, failed beside others and passed alone: ${files.join(', ')}`);
+  return true;
 }
 
 function parseOptions() {
