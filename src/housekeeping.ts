@@ -39,10 +39,11 @@ export interface HousekeepingPorts {
 }
 
 /**
- * Once a minute: the quotas of stays are read again, Postgres is asked for its size and its replicas, old changes leave the log, old weeks the history with what is known
- * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions,
- * shares and windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
- * boxes, and those of closed days are packed and drawn. Returns the way to stop.
+ * Once a minute: the quotas of stays are read again, Postgres is asked for its size and its replicas, old changes leave
+ * the log, old weeks the history with what is known of its time, old events their table, dead pods the list, and
+ * answers that are too old to be repeated, sessions, shares and windows of logins that are over, and deliveries of
+ * endpoints that were deleted. Then points that are rows get their boxes, and those of closed days are packed and
+ * drawn. Returns the way to stop.
  */
 export function startHousekeeping(
   ports: HousekeepingPorts & {

@@ -95,7 +95,10 @@ export interface AttackCall {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | string;
-  /** `unread`: does not read the body of the answer. `unfinished`: never ends the body of the request. Both last until `stopped`. */
+  /**
+   * `unread`: does not read the body of the answer. `unfinished`: never ends the body of the request. Both last until
+   * `stopped`.
+   */
   readonly manner?: 'unread' | 'unfinished' | undefined;
 }
 

@@ -10,7 +10,10 @@ import type { NearestProbe } from './nearestProbe.ts';
 
 /** Vehicles that are read in one call: the last ones. */
 const VEHICLES = 5_000;
-/** Days in the file, for each of so many seconds that a measurement may take: of 5 000 vehicles, 43 million points in three days. */
+/**
+ * Days in the file, for each of so many seconds that a measurement may take: of 5 000 vehicles, 43 million points in
+ * three days.
+ */
 const SECONDS_PER_DAY = 3;
 /** Of a reader that is slower than the service. */
 const SLOW_BYTES_PER_SECOND = 20e6;

@@ -1,6 +1,9 @@
 import { fail, ok, type Result } from '../lib/result.ts';
 
-/** What a key may be allowed to do, in the order of the API document; the ninth opens the webhook routes, the tenth those of shares. */
+/**
+ * What a key may be allowed to do, in the order of the API document; the ninth opens the webhook routes, the tenth
+ * those of shares.
+ */
 export const SCOPES = [
   'read_devices',
   'read_locations',

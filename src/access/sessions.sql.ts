@@ -10,9 +10,9 @@ const LIFETIME_HOURS = 12;
 const MAX_PER_ACCOUNT = 50;
 
 /**
- * Opens a session and returns when it ends (epoch milliseconds) and what it may do. Undefined when the account has been deactivated or its
- * password changed since `passwordHash` was read. The row of the account is locked. So a change of the account comes
- * either before, and no session is opened, or after, and then it finds this session and ends it.
+ * Opens a session and returns when it ends (epoch milliseconds) and what it may do. Undefined when the account has been
+ * deactivated or its password changed since `passwordHash` was read. The row of the account is locked. So a change of
+ * the account comes either before, and no session is opened, or after, and then it finds this session and ends it.
  */
 export async function insertSession(
   tx: Tx,

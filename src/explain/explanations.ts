@@ -166,9 +166,10 @@ const CHANGED_LOOK_BACK_MS = 31 * DAY_MS;
 const NEVER_MS = 0;
 
 /**
- * From when on points are read. Whether an entry was made before the window is known from the events. Whether a stay was pending, the points say: it
- * began less than the longest minimum stay before the last evaluated point. Where the area did not always watch the device,
- * a stay may have ended without an exit, so all points since the last event are read, up to a month.
+ * From when on points are read. Whether an entry was made before the window is known from the events. Whether a stay
+ * was pending, the points say: it began less than the longest minimum stay before the last evaluated point. Where the
+ * area did not always watch the device, a stay may have ended without an exit, so all points since the last event are
+ * read, up to a month.
  */
 async function startOf(
   tx: Tx,

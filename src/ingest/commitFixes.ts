@@ -235,7 +235,10 @@ async function beyondRate<Point extends BatchPoint>(
   return beyond;
 }
 
-/** What the devices of these points owe for them, and for those before. Points of one device that follow each other cost little. */
+/**
+ * What the devices of these points owe for them, and for those before. Points of one device that follow each other cost
+ * little.
+ */
 function owedBy(stored: Iterable<BatchPoint>, locked: ReadonlyMap<number, LockedState>): Map<number, number> {
   const owedMs = new Map<number, number>();
   let device = Number.NaN;

@@ -228,9 +228,9 @@ const HEADER_BYTES = 4;
 const IS_UTF8 = 0x8000_0000;
 
 /**
- * Many short well-formed texts as bytes in a few large buffers, where each would take 24 bytes more as a string, and a reference to it
- * that the garbage collector follows. A text is known by a number above 0. What is freed is taken again by texts of about
- * the same length.
+ * Many short well-formed texts as bytes in a few large buffers, where each would take 24 bytes more as a string, and a
+ * reference to it that the garbage collector follows. A text is known by a number above 0. What is freed is taken again
+ * by texts of about the same length.
  */
 export class TextArena {
   /** Texts are known by the number of their page, from 1 on, times PAGE_UNITS, plus their first unit in it. */

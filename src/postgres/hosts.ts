@@ -16,9 +16,10 @@ type ClientClass = new (config?: ClientConfig) => Client;
 type OnConnect = ((error: Error) => void) | ((error: null, client: Client) => void);
 
 /**
- * The hosts of a URL, of which one is the primary, or of which each is a replica. All connections of a pod are made through one object, so that what one
- * of them finds out holds for all: the host that served last is tried first, and when another one serves, the connections
- * to all others are closed. A server that hangs would keep them open, and one that was cut off might still take writes.
+ * The hosts of a URL, of which one is the primary, or of which each is a replica. All connections of a pod are made
+ * through one object, so that what one of them finds out holds for all: the host that served last is tried first, and
+ * when another one serves, the connections to all others are closed. A server that hangs would keep them open, and one
+ * that was cut off might still take writes.
  */
 export class PostgresHosts {
   /** That of the driver, to the host that is to be tried first when it is constructed. */

@@ -4,7 +4,10 @@
  */
 const SLOWNESS = Math.max(1, Number(process.env['FLEET_TEST_SLOWNESS'] ?? 1));
 
-/** How many whole milliseconds a test may wait for what must come, on this machine. It ends tests that hang; it decides no test. */
+/**
+ * How many whole milliseconds a test may wait for what must come, on this machine. It ends tests that hang; it decides
+ * no test.
+ */
 export function patienceMs(quietMs: number): number {
   return Math.ceil(quietMs * SLOWNESS);
 }

@@ -22,7 +22,10 @@ export interface StartedProcess {
   readonly startedAtMs: number;
 }
 
-/** Pods could not ask Postgres or Redis, or that had forgotten what it knew. It ends when they must have noticed that all is well. */
+/**
+ * Pods could not ask Postgres or Redis, or that had forgotten what it knew. It ends when they must have noticed that
+ * all is well.
+ */
 export interface Loss {
   readonly of: 'postgres' | 'redis';
   /** Null: of all pods. */

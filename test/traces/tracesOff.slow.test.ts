@@ -4,7 +4,10 @@ import { createDatabase } from '../support/postgres/postgres.ts';
 import { serviceEnv, startProcess } from '../support/service.ts';
 import { startCollector } from '../support/traces/collector.ts';
 
-/** Names those files that a process loads in its stderr which the test looks for: a pipe that nobody has read yet holds some 64 kB. */
+/**
+ * Names those files that a process loads in its stderr which the test looks for: a pipe that nobody has read yet holds
+ * some 64 kB.
+ */
 const NAMING = `import { registerHooks } from 'node:module';
 import { writeSync } from 'node:fs';
 registerHooks({

@@ -163,8 +163,8 @@ interface Loaded<T> {
 }
 
 /**
- * What a GET answers (null: nothing is asked); asked for again when the path or `round` changes, and with `reload`. What was refused for a time is
- * asked for again after half a minute.
+ * What a GET answers (null: nothing is asked); asked for again when the path or `round` changes, and with `reload`.
+ * What was refused for a time is asked for again after half a minute.
  */
 export function useLoaded<T>(path: string | null, round = 0): Loaded<T> {
   const [loaded, setLoaded] = useState<{ path: string; reply: Reply<T> } | null>(null);

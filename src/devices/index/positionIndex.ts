@@ -125,9 +125,9 @@ export class PositionIndex {
   }
 
   /**
-   * As `near`, without a filter, in steps of about a millisecond, between which devices may be added, moved and removed. The set `skipped`
-   * may grow between steps. The `limit` nearest of the devices that do not change and are not in it are offered, some
-   * more than once. A part of the index that takes too long is split.
+   * As `near`, without a filter, in steps of about a millisecond, between which devices may be added, moved and
+   * removed. The set `skipped` may grow between steps. The `limit` nearest of the devices that do not change and are
+   * not in it are offered, some more than once. A part of the index that takes too long is split.
    */
   *nearInSteps(
     query: SearchInSteps,

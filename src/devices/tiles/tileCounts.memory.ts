@@ -76,8 +76,8 @@ export class TileCounts {
   }
 
   /**
-   * Must be run to its end before each question that is not prepared: counts are as of `nowMs`, in whole seconds, or a later second that was
-   * asked for before. Several callers may run it at a time.
+   * Must be run to its end before each question that is not prepared: counts are as of `nowMs`, in whole seconds, or a
+   * later second that was asked for before. Several callers may run it at a time.
    */
   *prepare(nowMs: number): Steps<void> {
     for (;;) {

@@ -28,8 +28,8 @@ export interface FleetSummaryPorts extends FleetPointPorts {
 /**
  * What each of many devices did in a period, in the order of IMEIs. Each item has the devices whose points end with what one
  * statement has read, which may be none. The next statement runs ahead; no connection is held between statements. A device
- * that is deleted or leaves the worlds of the reader is left out. Takes memory for the points of a statement or two, and for the periods of
- * some devices. Rejects with DamagedPoints.
+ * that is deleted or leaves the worlds of the reader is left out. Takes memory for the points of a statement or two,
+ * and for the periods of some devices. Rejects with DamagedPoints.
  */
 export async function* summarizeFleet(
   ports: FleetSummaryPorts,

@@ -25,8 +25,8 @@ const PLACES = '/var/lib/fleet-tracking-service';
  * Finds or makes the folder of the cluster of a data folder (its real path), which the caller must have locked.
  *
  * It is the data folder itself, except for root where the account that Postgres has to run as cannot enter the
- * data folder (inside a home directory with mode 0700, for instance): then it is a folder of /var/lib named after the data folder, and the
- * data folder keeps a pointer to it.
+ * data folder (inside a home directory with mode 0700, for instance): then it is a folder of /var/lib named after the
+ * data folder, and the data folder keeps a pointer to it.
  */
 export async function findDataFolder(dataDir: string, log: Log): Promise<DataFolder> {
   const pointer = await readPointer(dataDir);

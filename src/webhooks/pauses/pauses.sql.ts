@@ -16,7 +16,8 @@ const TRANSACTION_SECONDS = 60;
 
 /**
  * Pauses endpoints of one account, notes from when on they lack events, and tells the endpoints that go on. Those that are
- * paused already are passed over. Returns the others. Pods learn of it by the change log; until then a statement that makes deliveries passes over them.
+ * paused already are passed over. Returns the others. Pods learn of it by the change log; until then a statement that
+ * makes deliveries passes over them.
  */
 export async function pauseWebhooks(
   sql: Sql,

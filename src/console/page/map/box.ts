@@ -6,7 +6,10 @@ export interface Box {
   readonly north: number;
 }
 
-/** So much of its width and height is followed on each side of a view, that a map which is moved a little needs no other stream. */
+/**
+ * So much of its width and height is followed on each side of a view, that a map which is moved a little needs no other
+ * stream.
+ */
 const MARGIN = 0.5;
 
 const WORLD: Box = { west: -180, south: -90, east: 180, north: 90 };
