@@ -79,7 +79,12 @@ async function main(): Promise<void> {
     ...(values.coverage && { coverage: true, coverageIncludeGlobs: ['src/**'] }),
   };
   try {
-    const { failedFiles, isComplete } = await report(run(options), files, values.name !== undefined);
+    const { failedFiles, isComplete } = await report(
+      run(options),
+      files,
+      values.name !== undefined,
+      values.torture,
+    );
     if (values.times) printCosts(folder, files);
     const isWhole = words.length === 0 && values.name === undefined && !values.torture && !values.coverage;
     const isUnstable = isWhole && isComplete && failedFiles.length > 0 && passAlone(failedFiles, values.seed);

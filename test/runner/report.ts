@@ -47,11 +47,15 @@ export interface Outcome {
   readonly isComplete: boolean;
 }
 
-/** Prints a run: a sign per file while it runs, each failure in full when it comes, and the totals at the end. */
+/**
+ * Prints a run: a sign per file while it runs, each failure in full when it comes, and the totals at the end. `tells`: also
+ * what tests say of themselves, such as figures.
+ */
 export async function report(
   events: AsyncIterable<RunEvent>,
   files: readonly string[],
   isPart: boolean,
+  tells = false,
 ): Promise<Outcome> {
   const sinceMs = performance.now();
   const seconds = new Map<string, number>();
@@ -62,7 +66,8 @@ export async function report(
   for await (const { type, data } of events) {
     const { name, nesting, file = '', line, skip, details, message = '', summary } = data;
     if (type === 'test:stdout' || type === 'test:stderr') process.stderr.write(message);
-    if (type === 'test:diagnostic' && message.startsWith('Error: ')) print(`\n${message}\n`);
+    const isTold = tells && file !== '';
+    if (type === 'test:diagnostic' && (isTold || message.startsWith('Error: '))) print(`\n${message}\n`);
     if (summary !== undefined) printCoverage(summary.files, summary.totals);
     if (type !== 'test:complete') continue;
     const path = relative(process.cwd(), file);
