@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SCOPES, scopeNames } from '../../src/access/scopes.ts';
@@ -242,7 +242,7 @@ describe('what the guide refers to', () => {
     assert.doesNotMatch(text, /(?<![\w.])\/(home|root|work|tmp|Users|mnt|opt)\//);
     const hosts = [...text.matchAll(/https?:\/\/([^/\s"'`):;]+)/g)].map((match) => match[1] as string);
     const fine =
-      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|\$API|\$POD|fleet_api|([a-z]+\.)?example\.com|github\.com|unpkg\.com|tile38\.com|docs\.protomaps\.com|www\.(naturalearthdata\.com|standardwebhooks\.com|traccar\.org))$/;
+      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|\$API|\$POD|fleet_api|([a-z]+\.)?example\.com|github\.com|unpkg\.com|tile38\.com|pgbackrest\.org|docs\.protomaps\.com|www\.(naturalearthdata\.com|standardwebhooks\.com|traccar\.org))$/;
     assert.deepEqual(
       hosts.filter((host) => !fine.test(host)),
       [],
@@ -267,8 +267,8 @@ describe('the blocks of the guide', () => {
   }
 
   test('have names that are used: every named one is run by a test', () => {
-    const tests = readdirSync(import.meta.dirname)
-      .map((file) => readFileSync(join(import.meta.dirname, file), 'utf8'))
+    const tests = globSync('test/{guide,pods}/*.ts', { cwd: PROJECT })
+      .map((file) => readFileSync(join(PROJECT, file), 'utf8'))
       .join('\n');
     const unused = guideBlocks.filter(({ name }) => name !== null && !tests.includes(`'${name}'`));
     assert.deepEqual(

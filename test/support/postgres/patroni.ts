@@ -1,14 +1,10 @@
-import { execFile } from 'node:child_process';
-import { accessSync, constants, mkdtempSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { promisify } from 'node:util';
-import { PROJECT } from '../service.ts';
 import { waitFor } from '../waitFor.ts';
+import { drillScript, skipWithoutPrograms } from './drillScript.ts';
 
-const run = promisify(execFile);
-const SCRIPT = join(PROJECT, 'deploy', 'drills', 'three-nodes.sh');
 const PROGRAMS = [
   '/usr/bin/etcd',
   '/usr/bin/patroni',
@@ -34,16 +30,12 @@ export interface PatroniNodes {
 }
 
 /** For the option `skip` of a test: why there can be no nodes here, or false. */
-export function skipWithoutPatroni(): string | false {
-  if (process.getuid?.() !== 0) return 'only root can make the networks of the nodes';
-  const missing = PROGRAMS.find((program) => !isExecutable(program));
-  return missing === undefined ? false : `there is no ${missing} on this machine`;
-}
+export const skipWithoutPatroni = (): string | false => skipWithoutPrograms(PROGRAMS);
 
 /** Starts them; they end after the test. One test at a time may have them. */
 export async function startPatroni(t: TestContext, mode: PatroniMode): Promise<PatroniNodes> {
   const folder = mkdtempSync(join(tmpdir(), 'fleet-drill-'));
-  const script = async (...args: string[]) => (await run(SCRIPT, args)).stdout.trim();
+  const script = drillScript('three-nodes.sh');
   t.after(() => script('down', folder));
   await script('up', folder, mode);
   const replicas = async () => (await script('replicas')) === '2';
@@ -56,13 +48,4 @@ export async function startPatroni(t: TestContext, mode: PatroniMode): Promise<P
       await script(command, node);
     },
   };
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
