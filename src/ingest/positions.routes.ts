@@ -332,10 +332,7 @@ const SMALL_BYTES = 16 * 1024;
  */
 export const BODY_SLOTS = { running: 16, runningPerKey: 8, waiting: 512, waitingPerKey: 256 } as const;
 
-/**
- * Reads bodies of the ingest listener, fair by network, in steps that hold up nobody. Rejects like readPieces, and with
- * Overloaded.
- */
+/** Reads bodies of points, fair by network, in steps that hold up nobody. Rejects like readPieces, and with Overloaded. */
 export class IngestBodies {
   readonly #turns: WorkTurns<string | number>;
   readonly #known: FairSemaphore<string>;
