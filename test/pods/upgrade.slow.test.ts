@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +12,7 @@ import { imeiOf } from '../support/devices.ts';
 import { bareRequest, INGEST_TOKEN } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { findRedisServer, startRedis } from '../support/redis.ts';
+import { releaseBefore, unpackVersion } from '../support/release.ts';
 import { PROJECT, type ServiceProcess, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -22,33 +22,23 @@ import { deliveringEnv } from '../support/webhooks/webhookProcesses.ts';
 import { endpointBody, webhookApi } from '../support/webhooks/webhooks.ts';
 
 const run = promisify(execFile);
-const git = async (...args: string[]) => (await run('git', args, { cwd: PROJECT })).stdout.trim();
 const OWNER = 'owner@example.com';
 const OUTPUT_MAX_BYTES = 1e8;
-/** Each sends a batch of a point of each of its devices once a second, and polls as often as it has devices. */
+/** Each sends a batch of a point of each of its devices once a second, as an integrator does, and polls. */
 const SENDERS = 10;
-const DEVICES = 10;
+const DEVICES = 100;
 const SECOND_MS = 1_000;
+const POLLS_EVERY_MS = 100;
 const IMEIS = Array.from({ length: SENDERS * DEVICES }, (_, n) => imeiOf(n));
 /** Between two replacements of a pod. */
-const SENT_BETWEEN = 1_000;
+const SENT_BETWEEN = 10_000;
 const STUCK_MS = 90_000;
 
-/** The version to upgrade from: a git ref; null: there is none. */
-async function findBefore(): Promise<string | null> {
-  if (!IS_TORTURE) return null;
-  const tags = await git('tag', '--list', 'v*', '--sort=-v:refname', '--merged', 'HEAD');
-  return process.env['FLEET_UPGRADE_FROM'] ?? (tags.split('\n')[0] || null);
-}
-
-const before = await findBefore();
+const before = IS_TORTURE ? await releaseBefore() : null;
 
 /** Unpacks that version, with the packages of its own lock file. */
 async function install(t: TestContext, ref: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-upgrade-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  await git('archive', '--output', join(folder, 'version.tar'), ref);
-  await run('tar', ['-xf', 'version.tar'], { cwd: folder });
+  const folder = await unpackVersion(t, ref);
   const args = ['ci', '--omit=dev', '--omit=optional', '--no-audit', '--no-fund'];
   await run('npm', args, { cwd: folder, maxBuffer: OUTPUT_MAX_BYTES });
   return folder;
@@ -73,30 +63,39 @@ class Load {
   readonly acknowledged: string[] = [];
   readonly failures: string[] = [];
   readonly tookMs: number[] = [];
+  readonly #startMs = performance.now();
   readonly #ends: Promise<unknown>;
   #isOver = false;
 
   constructor(site: { api: string; ingest: string }, key: string) {
+    const startMs = Date.now();
     const poll = { headers: { 'X-API-Key': key } };
     const senders = Array.from({ length: SENDERS }, (_, n) => {
       const imeis = IMEIS.slice(n * DEVICES, (n + 1) * DEVICES);
       return [
-        this.#repeat(SECOND_MS, async (tick) => {
-          const points = imeis.map((imei) => pointOf(imei, tick));
-          const headers = { 'X-Ingest-Token': INGEST_TOKEN };
-          const isAnswered = await this.#call(`${site.ingest}/positions`, {
-            method: 'POST',
-            headers,
-            body: JSON.stringify(points),
-          });
-          if (isAnswered)
-            this.acknowledged.push(...points.map(({ imei, recorded_at }) => `${imei} ${recorded_at}`));
-        }),
-        this.#repeat(SECOND_MS / DEVICES, (tick) =>
-          this.#call(
-            `${site.api}/api/v3/devices/${tick % 2 === 0 ? imeis[tick % DEVICES] : 'nearest?lat=1&lng=1'}`,
-            poll,
-          ),
+        this.#repeat(
+          SECOND_MS,
+          async (tick) => {
+            const points = imeis.map((imei) => pointOf(imei, tick, startMs));
+            const headers = { 'X-Ingest-Token': INGEST_TOKEN };
+            const isAnswered = await this.#call(`${site.ingest}/positions`, {
+              method: 'POST',
+              headers,
+              body: JSON.stringify(points),
+            });
+            if (isAnswered)
+              this.acknowledged.push(...points.map(({ imei, recorded_at }) => `${imei} ${recorded_at}`));
+          },
+          false,
+        ),
+        this.#repeat(
+          POLLS_EVERY_MS,
+          (tick) =>
+            this.#call(
+              `${site.api}/api/v3/devices/${tick % 2 === 0 ? imeis[tick % DEVICES] : 'nearest?lat=1&lng=1'}`,
+              poll,
+            ),
+          true,
         ),
       ];
     });
@@ -108,12 +107,21 @@ class Load {
     await this.#ends;
   }
 
-  async #repeat(everyMs: number, call: (tick: number) => Promise<unknown>): Promise<void> {
+  /** Acknowledged points a second. */
+  get rate(): number {
+    return (this.acknowledged.length * SECOND_MS) / (performance.now() - this.#startMs);
+  }
+
+  /** Makes a call every so often. Polls of one caller follow each other; points are sent whether the last are answered or not. */
+  async #repeat(everyMs: number, call: (tick: number) => Promise<unknown>, waits: boolean): Promise<void> {
+    const calls: Promise<unknown>[] = [];
     const startMs = performance.now();
     for (let tick = 0; !this.#isOver; tick++) {
-      await call(tick);
+      calls.push(call(tick));
+      if (waits) await calls.at(-1);
       await sleep(Math.max(0, startMs + (tick + 1) * everyMs - performance.now()));
     }
+    await Promise.all(calls);
   }
 
   async #call(url: string, init: RequestInit): Promise<boolean> {
@@ -130,10 +138,17 @@ class Load {
   }
 }
 
-/** Every tenth point of a device makes an event. */
-function pointOf(imei: string, tick: number) {
-  const rfid = (Number(imei.slice(-2)) + tick) % 10 === 0 ? { rfid: `T${tick}` } : {};
-  return { imei, recorded_at: Date.now(), latitude: 1 + tick / 10_000, longitude: 1, speed_kmh: 40, ...rfid };
+/** Every fiftieth point of a device makes an event: an endpoint is sent one at a time. */
+function pointOf(imei: string, tick: number, startMs: number) {
+  const rfid = (Number(imei.slice(-2)) + tick) % 50 === 0 ? { rfid: `T${tick}` } : {};
+  return {
+    imei,
+    recorded_at: startMs + tick * SECOND_MS,
+    latitude: 1 + tick / 10_000,
+    longitude: 1,
+    speed_kmh: 40,
+    ...rfid,
+  };
 }
 
 async function proveStored(sql: Sql, { acknowledged }: Load): Promise<number> {
@@ -170,7 +185,7 @@ test(`pods of ${before ?? 'the version before'} are replaced by this version one
   const { url } = await createDatabase(t, { empty: true });
   const redis = await startRedis(t);
   const env = await deliveringEnv(t, url, 1_000, { ROLES: 'api,ingest,delivery', REDIS_URL: redis.url });
-  const balancers = { api: await startBalancer(t), ingest: await startBalancer(t) };
+  const balancers = { api: await startBalancer(t), ingest: await startBalancer(t, true) };
   const site = { api: balancers.api.url, ingest: balancers.ingest.url };
   const start = async (project: string): Promise<ServiceProcess> => {
     const process = startProcess(t, env, project);
@@ -201,6 +216,7 @@ test(`pods of ${before ?? 'the version before'} are replaced by this version one
     await sendMore();
   }
   await load.stop();
+  const rate = Math.round(load.rate);
   assert.deepEqual(load.failures, []);
   await drained(sql, STUCK_MS);
   const points = await proveStored(sql, load);
@@ -208,7 +224,7 @@ test(`pods of ${before ?? 'the version before'} are replaced by this version one
   const slowest = load.tookMs.sort((a, b) => a - b);
   t.diagnostic(
     `${load.tookMs.length} calls, p99 ${Math.round(slowest[Math.floor(slowest.length * 0.99)] ?? 0)} ms, ` +
-      `the slowest ${Math.round(slowest.at(-1) ?? 0)} ms; ${points} points; ${delivered} webhooks`,
+      `the slowest ${Math.round(slowest.at(-1) ?? 0)} ms; ${points} points, ${rate} a second; ${delivered} webhooks`,
   );
 });
 
