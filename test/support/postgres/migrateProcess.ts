@@ -1,30 +1,36 @@
+import { appendFileSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { readMigrations } from '../../../src/postgres/migrationFiles.ts';
 import { runSteps } from '../../../src/postgres/migrationSteps.ts';
 import { openSql } from '../../../src/postgres/sql.ts';
+import type { Kill } from './killedMigration.ts';
 
-/** When the process kills itself: with the n-th statement under way, or when it is answered. */
+/** When the process kills itself: with a statement under way, or when it is answered. */
 export type Death = 'under way' | 'answered';
 
-// A process of its own: node migrateProcess.ts <url> <folder> [<n> <death>] applies the migrations of a folder and all steps,
+// A process of its own: node migrateProcess.ts <url> <folder> <Kill or null> applies the migrations of a folder and all steps,
 // and prints how many statements that were.
-const [url, folder, dieAt, death] = process.argv.slice(2) as [string, string, string?, Death?];
+const [url, folder, how] = process.argv.slice(2) as [string, string, string];
+const kill = JSON.parse(how) as Kill | null;
 const POLL_MS = 20;
+const quiet = (): void => undefined;
+const sql = openSql(url, { maxConnections: 2, name: 'migrating' });
+const choose = await chooser();
 let statements = 0;
 const die = (): void => void process.kill(process.pid, 'SIGKILL');
 const { query } = Client.prototype;
 Client.prototype.query = function (this: Client, ...args: unknown[]) {
   const answer = Reflect.apply(query, this, args);
-  if (++statements !== Number(dieAt)) return answer;
+  const [given] = args as [string | { text: string }];
+  statements++;
+  const death = choose(typeof given === 'string' ? given : given.text);
   if (death === 'under way') setImmediate(die);
-  else (answer as unknown as Promise<unknown>).then(die, die);
+  if (death === 'answered') (answer as unknown as Promise<unknown>).then(die, die);
   return answer;
 } as typeof query;
 
-const quiet = (): void => undefined;
-const sql = openSql(url, { maxConnections: 2, name: 'migrating' });
 await migrate(sql, quiet, folder);
 const ports = { sql, log: quiet, rest: async () => undefined, onWaiting: quiet };
 const migrations = await readMigrations(folder);
@@ -32,3 +38,21 @@ const migrations = await readMigrations(folder);
 while ((await runSteps(migrations, ports, new AbortController().signal)) > 0) await sleep(POLL_MS);
 await sql.end();
 console.log(statements);
+
+/** Decides with which statement to die, and how. */
+async function chooser(): Promise<(text: string) => Death | null> {
+  if (kill === null) return () => null;
+  if ('at' in kill) return () => (statements === kill.at ? kill.death : null);
+  // A statement is named by its text and the one before it, and a commit also by how much was done when the process started.
+  const died = new Set(readFileSync(kill.unless, 'utf8').split('\n'));
+  const [row] = await sql<{ done: number }[]>`
+    select (select count(*) from schema_migration) + (select count(*) from migration_step where done_at is not null) as done`;
+  let before = '';
+  return (text) => {
+    const place = JSON.stringify([text === 'commit' ? row?.done : null, before, text]);
+    before = text;
+    const death = (['under way', 'answered'] as const).find((way) => !died.has(`${way} ${place}`));
+    if (death !== undefined) appendFileSync(kill.unless, `${death} ${place}\n`);
+    return death ?? null;
+  };
+}

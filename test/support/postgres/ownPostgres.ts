@@ -8,13 +8,15 @@ import { createCluster, runInFolder, urlOf } from '../../../src/postgres/embedde
 import { findDataFolder } from '../../../src/postgres/embedded/dataFolder.ts';
 import type { Watched } from '../../../src/postgres/embedded/watchdog.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
+import { MIGRATIONS_FOLDER } from '../../../src/postgres/migrationFiles.ts';
 import { openSql } from '../../../src/postgres/sql.ts';
 import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../ports.ts';
-import { makeDataDir, removeDataDir, writeTrust } from './cluster.ts';
+import { makeDataDir, makeProjectDir, removeDataDir, writeTrust } from './cluster.ts';
 import { processesIn } from './embedded.ts';
 
 const READY_POLL_MS = 10;
+const LARGE = ['shared_buffers=512MB', 'maintenance_work_mem=512MB', 'max_wal_size=4GB'];
 const run = promisify(execFile);
 
 /** A Postgres of a test alone, on one port for its whole life, to be harmed. */
@@ -39,9 +41,19 @@ export interface OwnPostgres {
   end(): Promise<void>;
 }
 
+export interface OwnPostgresOptions {
+  /** The folder of the migrations that are applied. */
+  readonly migrations?: string;
+  /** It gets so many rows that its files are on disk, with room for a second copy. */
+  readonly isLarge?: boolean;
+}
+
 /** Starts a migrated Postgres of its own; it goes away after the test given, else with `end`. */
-export async function startOwnPostgres(t?: TestContext): Promise<OwnPostgres> {
-  const dataDir = await makeDataDir();
+export async function startOwnPostgres(
+  t?: TestContext,
+  { migrations = MIGRATIONS_FOLDER, isLarge = false }: OwnPostgresOptions = {},
+): Promise<OwnPostgres> {
+  const dataDir = await (isLarge ? makeProjectDir() : makeDataDir());
   const home = await findDataFolder(dataDir, () => undefined);
   const binaries = await findBinaries(home);
   const files = process.env['FLEET_TEST_CLUSTER_FILES'];
@@ -57,6 +69,7 @@ export async function startOwnPostgres(t?: TestContext): Promise<OwnPostgres> {
     'unix_socket_directories=',
     'fsync=off',
     'max_connections=100',
+    ...(isLarge ? LARGE : []),
     `hba_file=${await writeTrust(dataDir)}`,
   ];
   let server: Watched | null = null;
@@ -121,7 +134,7 @@ export async function startOwnPostgres(t?: TestContext): Promise<OwnPostgres> {
   t?.after(postgres.end);
   await start();
   const sql = openSql(url, { maxConnections: 1, name: 'test migration' });
-  await migrate(sql, () => undefined);
+  await migrate(sql, () => undefined, migrations);
   await sql.end();
   return postgres;
 }
