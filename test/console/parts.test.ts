@@ -10,6 +10,7 @@ import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
 import { queueOf, reasonOf } from '../../src/console/page/views/deliveries.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
+import { offersOf } from '../../src/console/page/views/vehicleField.ts';
 import { formatDuration } from '../../src/lib/time.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 import { runs } from '../support/torture.ts';
@@ -52,6 +53,31 @@ describe('the search', () => {
         assert.deepEqual([count, first], [devices.length, sorted.slice(0, max)]);
       }),
     );
+  });
+});
+
+describe('vehicles that a field offers', () => {
+  const twins = ['350000000000012', '350000000010012', '350000000000029'];
+  const all = [
+    device('350000000000001', 'Van 1', 'GA 731 KL'),
+    device('350000000000002', 'Van 2'),
+    device('350000000000003', 'Bus', 'RM 1'),
+    device('350000000000004', 'Bus', 'RM 2'),
+    device('350000000000005', null, 'RM 3'),
+    ...twins.map((imei) => device(imei, 'Tram')),
+  ];
+  test('are named so that each is told from the others, without their IMEIs', () => {
+    const offers = offersOf(all, false);
+    const texts = offers.map(({ text }) => text);
+    const trams = ['Tram, …000012', 'Tram, …010012', 'Tram, …0029'];
+    assert.deepEqual(texts, ['Van 1', 'Van 2', 'Bus, RM 1', 'Bus, RM 2', 'RM 3', ...trams]);
+    assert.equal(offers[0]?.detail, 'GA 731 KL');
+    assert.doesNotMatch(offers.map(({ detail }) => detail).join(), /\d{8}/);
+  });
+  test('have their IMEIs beside them once these are shown', () => {
+    const details = offersOf(all, true).map(({ detail }) => detail);
+    assert.equal(details[0], 'GA 731 KL, 350000000000001');
+    assert.ok(all.every(({ imei }, n) => details[n]?.endsWith(imei)));
   });
 });
 

@@ -1,13 +1,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
-import { nameOf } from '../fleet.ts';
 import { fieldText, msOfField, Sentence, Time, timeText } from '../format.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
 import { CallBehind, counted, duration, html } from '../parts.ts';
 import type { FieldError } from '../reply.ts';
 import type { Area, Explanation, FleetEvent } from '../types.ts';
-import { useFound } from './foundDevices.ts';
+import { VehicleFormField } from './vehicleField.ts';
 
 /** What explain answers at this path, with a picture of it. `dwellSeconds`: the minimum stay that is drawn. */
 export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: number }): VNode {
@@ -132,44 +131,30 @@ function timeOf(iso: string): string {
   return timeText(Date.parse(iso), 'dayAndTime');
 }
 
-const OFFERED_MAX = 20;
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 
 /** Asks why an area did, or did not, report a device in a time. */
 export function AskWhy({ area, close }: { area: Area; close: () => void }): VNode {
-  const [text, setText] = useState('');
+  const [imei, setImei] = useState('');
   const [path, setPath] = useState<string | null>(null);
   const [opened] = useState(() => Date.now());
   const sending = useSending();
-  const { count, first, isAsking } = useFound({ statuses: [], group: '', text }, OFFERED_MAX);
   const submit = (form: HTMLFormElement): void => {
     const fields = new FormData(form);
-    const device = first.find(({ imei }) => imei === text) ?? (count === 1 ? first[0] : undefined);
     const fromMs = msOfField(String(fields.get('from')));
     const toMs = msOfField(String(fields.get('to')));
     const errors: FieldError[] = [];
-    if (device === undefined)
-      errors.push({
-        field: 'device',
-        message: isAsking
-          ? 'it is looked for: try again'
-          : count === 0
-            ? 'no device fits'
-            : `${count} devices fit: choose one`,
-      });
+    if (imei === '') errors.push({ field: 'device', message: 'choose a device' });
     for (const [field, ms] of Object.entries({ from: fromMs, to: toMs }))
       if (Number.isNaN(ms)) errors.push({ field, message: 'choose a date and a time' });
     sending.show(errors);
     // A field shows minutes, and the last one counts as a whole.
-    if (device !== undefined && errors.length === 0)
-      setPath(explainPathOf(area.id, device.imei, fromMs, toMs + MINUTE_MS - 1));
+    if (errors.length === 0) setPath(explainPathOf(area.id, imei, fromMs, toMs + MINUTE_MS - 1));
   };
   return html`<${Panel} label=${`Why did ${area.name} not report a device?`} close=${close}>
     <${Form} label="Why" fields=${['device', 'from', 'to']} sending=${sending} submit=${submit}>
-      <${Field} name="device" label="Device: name, plate or IMEI" list="why-devices" autocomplete="off" value=${text}
-        onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
-      <datalist id="why-devices">${first.map((device) => html`<option value=${device.imei}>${nameOf(device)}</option>`)}</datalist>
+      <${VehicleFormField} name="device" label="Device" placeholder="Name, plate or IMEI" imei=${imei} change=${setImei} />
       <${Field} name="from" label="From" type="datetime-local" defaultValue=${fieldText(opened - DAY_MS)} />
       <${Field} name="to" label="To" type="datetime-local" defaultValue=${fieldText(opened)} />
       <button>Explain</button>

@@ -2,11 +2,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import { fieldText, isoOfField, serverNowMs } from '../format.ts';
-import { Choices, Field, Form, useField, useSending } from '../forms.ts';
+import { Choices, Field, Form, useSending } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
 import { html, Secret } from '../parts.ts';
 import { useAreas } from './eventBar.ts';
-import { VehicleField } from './vehicleField.ts';
+import { VehicleFormField } from './vehicleField.ts';
 
 const SHOWN = ['name', 'plate', 'speed', 'trail'];
 const FIELDS = ['devices', 'name', 'expires_at', 'until_area_id', 'delay_seconds', 'show'];
@@ -52,7 +52,6 @@ function Vehicles({
   chosen: readonly string[];
   change: (imeis: readonly string[]) => void;
 }): VNode {
-  const { attributes, ErrorText } = useField('devices');
   const add = (imei: string): void => {
     if (imei !== '' && !chosen.includes(imei)) change([...chosen, imei]);
   };
@@ -64,7 +63,7 @@ function Vehicles({
           <button type="button" class="beside" aria-label=${`Leave out ${nameOfImei(imei)}`} onClick=${() => change(chosen.filter((one) => one !== imei))}>Leave out</button></li>`,
       )}</ul>`
     }
-    <${VehicleField} label=${chosen.length === 0 ? 'Vehicle' : 'Another vehicle'} placeholder="Name, plate or IMEI" imei="" change=${add} attributes=${attributes} />${ErrorText}
+    <${VehicleFormField} name="devices" label=${chosen.length === 0 ? 'Vehicle' : 'Another vehicle'} placeholder="Name, plate or IMEI" imei="" change=${add} />
   </div>`;
 }
 
