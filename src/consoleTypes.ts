@@ -32,7 +32,8 @@ const READ: Readonly<Record<string, string | null>> = {
   RemovedDevice: 'imei removed',
   Share: 'id name devices expires_at end_reason',
   SharedFleet: null,
-  Webhook: 'id url description events retry_policy max_retries active paused reason since',
+  Webhook:
+    'id url description events retry_policy max_retries active paused reason since failing attempts next_attempt_at',
 };
 
 /** The parts of a schema (OpenAPI 3.0.3) that say what a value looks like. */

@@ -48,9 +48,17 @@ export interface Webhook extends EndpointDraft {
   readonly id: number;
   /** Null unless it gets no new deliveries. */
   readonly paused: { readonly reason: PauseReason; readonly since: string } | null;
+  readonly failing: Failing | null;
   readonly signature_version: string;
   readonly created_at: Date;
   readonly updated_at: Date;
+}
+
+/** The failed attempts of an endpoint since the last one that succeeded. Times are ISO 8601. */
+interface Failing {
+  readonly since: string;
+  readonly attempts: number;
+  readonly next_attempt_at: string | null;
 }
 
 /** The events that a paused endpoint lacks, by the hour in which they were recorded. */
@@ -198,6 +206,7 @@ export const EXAMPLE_WEBHOOK: Webhook = {
   max_retries: ENDPOINT_LIMITS.defaultMaxRetries,
   active: true,
   paused: null,
+  failing: null,
   signature_version: SIGNATURE_VERSION,
   created_at: new Date(Date.UTC(2026, 0, 15, 10)),
   updated_at: new Date(Date.UTC(2026, 0, 15, 10)),
@@ -239,6 +248,16 @@ const WEBHOOK: Record<keyof Webhook, Schema> = {
         since: time(),
       },
       { description: 'A paused endpoint gets no new deliveries until it is resumed.' },
+    ),
+  ),
+  failing: nullable(
+    shapeOf<Failing>(
+      {
+        since: time('The first failed attempt since the last one that succeeded.'),
+        attempts: integer('The failed attempts since then, of all deliveries.', { minimum: 1 }),
+        next_attempt_at: nullable(time('null: none is due.')),
+      },
+      { description: 'null: the last attempt has succeeded, or none was made yet.' },
     ),
   ),
   signature_version: choice([SIGNATURE_VERSION]),

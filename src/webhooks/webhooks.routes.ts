@@ -154,6 +154,14 @@ const GET_WEBHOOK: Operation = {
         ...EXAMPLE_WEBHOOK,
         paused: { reason: 'endpoint_quota', since: '2026-03-02T08:40:00.000Z' },
       }),
+      'whose receiver fails': dataBody({
+        ...EXAMPLE_WEBHOOK,
+        failing: {
+          since: '2026-03-02T02:10:00.000Z',
+          attempts: 14,
+          next_attempt_at: '2026-03-02T02:26:00.000Z',
+        },
+      }),
     }),
   ],
   errors: ONE_WEBHOOK,

@@ -3,11 +3,16 @@ import { assignments, RawSql } from '../postgres/sqlText.ts';
 import type { ActiveEndpoint, Subscription } from './delivery.ts';
 import type { EndpointChange, EndpointDraft, Webhook } from './endpoint.ts';
 
-/** A `Webhook`, in its order. */
+const iso = (time: string): string => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/** A `Webhook`, in its order. Of one that fails, the beginning of an index says when the next attempt is due. */
 const COLUMNS = new RawSql(`
   id, url, description, events, retry_policy, max_retries, active,
-  case when paused_at is not null then json_build_object('reason', paused_reason,
-    'since', to_char(paused_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) end as paused,
+  case when paused_at is not null then json_build_object('reason', paused_reason, 'since', ${iso('paused_at')}) end as paused,
+  case when failing_since is not null then json_build_object('since', ${iso('failing_since')}, 'attempts', failures,
+    'next_attempt_at', case when active then (
+      select ${iso('min(d.next_attempt_at)')} from webhook_delivery d
+      where d.webhook_id = webhook.id and d.next_attempt_at is not null) end) end as failing,
   signature_version, created_at, updated_at`);
 
 /** Stores a new endpoint unless its account has `limit` already; then undefined. The account's row is locked. */

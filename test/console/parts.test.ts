@@ -4,13 +4,14 @@ import { stripTypeScriptTypes } from 'node:module';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
-import { agoText } from '../../src/console/page/format.ts';
+import { agoText, dueText } from '../../src/console/page/format.ts';
 import { counted, curlOf, duration, fetchOf } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
 import { queueOf, reasonOf } from '../../src/console/page/views/deliveries.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
 import { offersOf } from '../../src/console/page/views/vehicleField.ts';
+import { healthOf } from '../../src/console/page/views/webhooks.ts';
 import { formatDuration } from '../../src/lib/time.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 import { runs } from '../support/torture.ts';
@@ -79,6 +80,28 @@ describe('vehicles that a field offers', () => {
     assert.equal(details[0], 'GA 731 KL, 350000000000001');
     assert.ok(all.every(({ imei }, n) => details[n]?.endsWith(imei)));
   });
+});
+
+test('a webhook that fails is told from one that works and from one that is paused, in words and by its sign', () => {
+  const [at, next_attempt_at] = ['2026-03-02T02:10:00.000Z', null];
+  const failing = { since: at, attempts: 14, next_attempt_at };
+  const paused = { reason: 'failing', since: at } as const;
+  const all = [
+    { active: true, paused: null, failing: null },
+    { active: true, paused: null, failing },
+    { active: true, paused, failing },
+    { active: false, paused: null, failing },
+  ].map(healthOf);
+  assert.deepEqual(
+    all.map(([, text]) => text),
+    ['active', 'failing', 'paused by the service', 'paused'],
+  );
+  assert.equal(new Set(all.map(([sign]) => sign)).size, all.length);
+});
+
+test('what is to come is told to the minute, and within the last one to the second', () => {
+  const texts = [-3, 0.2, 1, 59.4, 60, 119, 125 * 60].map(dueText);
+  assert.deepEqual(texts, ['now', 'now', 'in 1 s', 'in 59 s', 'in 1 min', 'in 2 min', 'in 2 h 5 min']);
 });
 
 describe('a stream in pieces', () => {

@@ -162,8 +162,14 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
     await makeSite('Works');
     await sendTo(BUS, 5_000, 30);
     await sendTo(BUS, 0, 30);
+    await waitFor(
+      async () => (await api('GET', '/webhooks'))[0].failing !== null,
+      'the webhook does not fail',
+    );
     const { page, show } = await enter();
     await show('Settings');
+    await page.getByText(/^Failing since .* \(\d+ attempts?\)/).waitFor();
+    await page.getByText('failing', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Deliveries' }).click();
     const panel = page.getByRole('region', { name: `Deliveries to ${failing.url}` });
     await waitFor(async () => {
@@ -212,6 +218,10 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
       await page.getByRole('button', { name: 'Refresh' }).click();
       return (await page.locator('.deliveries .status.delivered').count()) > 0;
     }, 'no delivery is delivered');
+    await waitFor(async () => {
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      return page.getByText('active', { exact: true }).isVisible();
+    }, 'what works again still counts as failing');
     assert.ok(receiver.received.some(({ path }) => path === '/new'));
   });
 

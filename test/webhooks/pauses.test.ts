@@ -7,6 +7,7 @@ import {
   selectDeadWebhooks,
   selectQuotaOwners,
 } from '../../src/webhooks/pauses/pauses.sql.ts';
+import { selectWebhook, selectWebhooks } from '../../src/webhooks/webhooks.sql.ts';
 import { strictApi } from '../support/http/strictApi.ts';
 import {
   ANSWERED,
@@ -78,6 +79,42 @@ describe('an endpoint is dead', () => {
     await attempts(database, id, 1, FAILED);
     assert.deepEqual(await dead(database), []);
     assert.equal((await database.queue(id)).length, 1);
+  });
+});
+
+describe('an endpoint that fails', () => {
+  test('says since when, how often, and when it is tried again, until an attempt succeeds', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql, accountId } = database;
+    const id = await database.endpoint();
+    const other = await database.endpoint();
+    await attempts(database, other, 1, FAILED);
+    const failing = async () => (await selectWebhook(sql, accountId, id))?.failing;
+    await attempts(database, id, 1);
+    assert.equal(await failing(), null);
+    await attempts(database, id, 3, FAILED);
+    await sql`update webhook set failing_since = date_trunc('milliseconds', failing_since)`;
+    await sql`update webhook_delivery set next_attempt_at = date_trunc('milliseconds', next_attempt_at)`;
+    const [row] = await sql<{ since: Date; next: Date }[]>`
+      select failing_since as since,
+        (select min(next_attempt_at) from webhook_delivery where webhook_id = ${id}) as next
+      from webhook where id = ${id}`;
+    assert.ok(row);
+    const told = { since: row.since.toISOString(), attempts: 3, next_attempt_at: row.next.toISOString() };
+    assert.deepEqual(await failing(), told);
+    const listed = await selectWebhooks(sql, accountId, { limit: 10, offset: 0 });
+    assert.deepEqual(
+      listed.map((each) => [each.id, each.failing?.attempts]),
+      [
+        [id, 3],
+        [other, 1],
+      ],
+    );
+    await sql`update webhook set active = false where id = ${id}`;
+    assert.deepEqual(await failing(), { ...told, next_attempt_at: null }, 'what waits is held');
+    await sql`update webhook set active = true where id = ${id}`;
+    await attempts(database, id, 1);
+    assert.equal(await failing(), null);
   });
 });
 

@@ -38,6 +38,7 @@ describe('POST /webhooks', () => {
       events: ['geofence_enter', 'ignition_on'],
       ...{ retry_policy: 'fixed', max_retries: 0, active: false },
       paused: null,
+      failing: null,
       signature_version: 'v1',
       created_at,
       updated_at,

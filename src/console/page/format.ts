@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { html, kept } from './parts.ts';
+import { duration, html, kept } from './parts.ts';
 
 // How times, ways and speeds are written on every view: in the time zone and the units that a person has chosen.
 
@@ -79,11 +79,20 @@ let isCounting = false;
 
 /** How long ago something was. The pointer over it shows the exact time. */
 export function Ago({ at }: { at: string }): VNode {
-  rounds.value; // drawn again with each
+  return html`<time datetime=${at} title=${exactText(at)}>${agoText(secondsSince(at))}</time>`;
+}
+
+/** How far away a time is that is to come. The pointer over it shows the exact time. */
+export function Due({ at }: { at: string }): VNode {
+  return html`<time datetime=${at} title=${exactText(at)}>${dueText(-secondsSince(at))}</time>`;
+}
+
+/** What shows it is drawn again every few seconds. */
+function secondsSince(at: string): number {
+  rounds.value;
   if (!isCounting) setInterval(() => rounds.value++, EVERY_MS);
   isCounting = true;
-  const seconds = (serverNowMs() - Date.parse(at)) / 1_000;
-  return html`<time datetime=${at} title=${exactText(at)}>${agoText(seconds)}</time>`;
+  return (serverNowMs() - Date.parse(at)) / 1_000;
 }
 
 function exactText(at: string): string {
@@ -97,6 +106,12 @@ export function agoText(seconds: number): string {
   if (seconds < HOUR) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h ago`;
   return `${Math.floor(seconds / DAY)} days ago`;
+}
+
+/** "now", "in 50 s", "in 3 min", "in 2 h 5 min". */
+export function dueText(seconds: number): string {
+  if (seconds < 0.5) return 'now';
+  return `in ${duration(seconds < 60 ? Math.round(seconds) : Math.round(seconds / 60) * 60)}`;
 }
 
 const HOUR = 3_600;

@@ -255,4 +255,5 @@ export type Webhook = {
   readonly max_retries: number;
   readonly active: boolean;
   readonly paused: { readonly reason: 'endpoint_quota' | 'account_quota' | 'failing'; readonly since: string; } | null;
+  readonly failing: { readonly since: string; readonly attempts: number; readonly next_attempt_at: string | null; } | null;
 };

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
-import { Ago, isoOfField, serverNowMs, Time } from '../format.ts';
+import { Ago, Due, isoOfField, Time } from '../format.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
-import { CallBehind, counted, duration, html, List } from '../parts.ts';
+import { CallBehind, counted, html, List } from '../parts.ts';
 import type { ApiCall } from '../reply.ts';
 import type { Delivery, Webhook } from '../types.ts';
 import { outcomeOf, SentDelivery } from './sentDelivery.ts';
@@ -14,14 +14,19 @@ const PAGE = 20;
 /** The most that a call lists. */
 const LISTED_MAX = 200;
 
-/** The deliveries of a webhook: what waits, and each of them with what came of it; asked for again with each `round`. */
+/**
+ * The deliveries of a webhook: what waits, and each of them with what came of it; asked for again with each `round`.
+ * `asked` is called when a person asks for them again.
+ */
 export function Deliveries({
   webhook,
   round,
+  asked,
   close,
 }: {
   webhook: Webhook;
   round: number;
+  asked: () => void;
   close: () => void;
 }): VNode {
   const [status, setStatus] = useState('');
@@ -30,7 +35,10 @@ export function Deliveries({
   const [refreshes, setRefreshes] = useState(0);
   const path = `${pathOf(webhook)}?${status === '' ? '' : `status=${status}&`}limit=${PAGE}&offset=${offset}`;
   const { reply, reload } = useLoaded<readonly Delivery[]>(path, round + refreshes);
-  const refresh = (): void => setRefreshes((before) => before + 1);
+  const refresh = (): void => {
+    setRefreshes((before) => before + 1);
+    asked();
+  };
   const replay = async (id: string): Promise<void> => {
     const answer = await call({ method: 'POST', path: `/api/v1/webhooks/deliveries/${id}/replay` });
     setSaid(answer.ok ? 'It is sent again.' : answer.message);
@@ -104,12 +112,6 @@ export function reasonOf({ attempts, last_status_code, last_error }: Delivery): 
   if (attempts === 0) return 'not sent yet';
   const outcome = outcomeOf(last_status_code, last_error);
   return outcome === null ? tries : `${tries}: ${outcome}`;
-}
-
-/** A time that is to come: how far away it is. */
-function Due({ at }: { at: string }): VNode {
-  const seconds = Math.round((Date.parse(at) - serverNowMs()) / 1_000);
-  return html`<time datetime=${at}>${seconds <= 0 ? 'now' : `in ${duration(seconds)}`}</time>`;
 }
 
 /** What waits to be sent to an endpoint. */

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
-import { Time } from '../format.ts';
+import { Due, dateOf, serverNowMs, Time } from '../format.ts';
 import { Confirm, Field, Fold, Form, Panel, useSending, wordsOf } from '../forms.ts';
 import { CallBehind, counted, grouped, html, List, Secret } from '../parts.ts';
 import type { ApiCall, Reply } from '../reply.ts';
@@ -9,6 +9,8 @@ import type { LeftOut, Webhook } from '../types.ts';
 import { Deliveries } from './deliveries.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
+/** While an endpoint fails, somebody may wait for it to work again. */
+const FAILING_EVERY_MS = 30_000;
 
 /** Why an endpoint is paused, by the reason that the API gives. */
 const PAUSES: Readonly<Record<string, string>> = {
@@ -20,7 +22,15 @@ const PAUSES: Readonly<Record<string, string>> = {
 /** The endpoints of the account; `changed` is called when one was made, changed or deleted. */
 export function Webhooks({ changed }: { changed: () => void }): VNode {
   const loaded = useLoaded<readonly Webhook[]>(PATH);
-  const { reply } = loaded;
+  // What is open in the list stays open when it cannot be read again.
+  const last = useRef<Reply<readonly Webhook[]> | null>(null);
+  if (loaded.reply?.ok) last.current = loaded.reply;
+  const reply = last.current ?? loaded.reply;
+  useEffect(() => {
+    if (!reply?.ok || !reply.data.some(({ failing }) => failing)) return;
+    const timer = setInterval(() => document.hidden || loaded.reload(), FAILING_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [reply]);
   const reload = (): void => {
     loaded.reload();
     changed();
@@ -29,7 +39,13 @@ export function Webhooks({ changed }: { changed: () => void }): VNode {
   return html`<section aria-label="Webhooks">
     <h3>Webhooks</h3>
     <${List} reply=${reply} reload=${reload} empty=${mayChange() ? 'There are no webhooks yet. Enter below where events are to be sent.' : 'There are no webhooks.'}
-      show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} />`)}</ul>`} />
+      show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} look=${loaded.reload} />`)}</ul>`} />
+    ${
+      loaded.reply !== null &&
+      loaded.reply !== reply &&
+      !loaded.reply.ok &&
+      html`<p class="error" role="alert">What stands here is from before: ${loaded.reply.message}</p>`
+    }
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
     ${
       mayChange() &&
@@ -46,12 +62,15 @@ export function Webhooks({ changed }: { changed: () => void }): VNode {
 
 type Opened = 'deliveries' | 'edit' | null;
 
-function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void }): VNode {
+/** `look` reads the list again; `reload` also what counts webhooks. */
+function WebhookRow(props: { webhook: Webhook; reload: () => void; look: () => void }): VNode {
+  const { webhook, reload, look } = props;
   const [secret, setSecret] = useState<string | null>(null);
   const [error, setError] = useState('');
   const [opened, setOpened] = useState<Opened>(null);
   const [round, setRound] = useState(0);
-  const { id, url, description, events, active, paused, retry_policy, max_retries } = webhook;
+  const { id, url, description, events, active, retry_policy, max_retries } = webhook;
+  const [health, text] = healthOf(webhook);
   const path = `/api/v1/webhooks/${id}`;
   const say = (reply: Reply<unknown>): void => setError(reply.ok ? '' : reply.message);
   const test = async (): Promise<void> => {
@@ -75,13 +94,12 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
     html`<button type="button" aria-expanded=${opened === what} onClick=${() => setOpened(opened === what ? null : what)}>${label}</button>`;
   const close = (): void => setOpened(null);
   return html`<li>
-    <strong>${url}</strong> <span class=${`status ${active && paused === null ? 'delivered' : 'unknown'}`}>${
-      active ? (paused === null ? 'active' : 'paused by the service') : 'paused'
-    }</span>
+    <strong>${url}</strong> <span class=${`status ${health}`}>${text}</span>
+    ${webhook.failing && html`<${Failing} failing=${webhook.failing} />`}
     <small>${description !== null && `${description}; `}${events.join(', ')}; ${
       retry_policy === 'none' ? 'no retries' : `${counted(max_retries, 'attempt')} at most, ${retry_policy}`
     }</small>
-    ${paused !== null && html`<${Pause} webhook=${webhook} change=${change} />`}
+    ${webhook.paused !== null && html`<${Pause} webhook=${webhook} change=${change} />`}
     <div class="tools">
       ${mayChange() && html`<button type="button" onClick=${test}>Send a test</button>`}
       ${opener('deliveries', 'Deliveries')}
@@ -95,7 +113,7 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
     </div>
     <span class="error" role="alert">${error}</span>
     ${secret !== null && html`<${Secret} label="The new secret:" text=${secret} />`}
-    ${opened === 'deliveries' && html`<${Deliveries} round=${round} webhook=${webhook} close=${close} />`}
+    ${opened === 'deliveries' && html`<${Deliveries} round=${round} webhook=${webhook} asked=${look} close=${close} />`}
     ${
       opened === 'edit' &&
       mayChange() &&
@@ -107,6 +125,29 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
       <//>`
     }
   </li>`;
+}
+
+/** The health of an endpoint: the class of its sign, and a word for it. */
+export function healthOf({
+  active,
+  paused,
+  failing,
+}: Pick<Webhook, 'active' | 'paused' | 'failing'>): readonly [sign: string, text: string] {
+  if (!active) return ['idle', 'paused'];
+  if (paused !== null) return ['unknown', 'paused by the service'];
+  return failing ? ['failed', 'failing'] : ['delivered', 'active'];
+}
+
+/** Since when an endpoint fails, how often it was tried since, and when it is tried again. */
+function Failing({
+  failing: { since, attempts, next_attempt_at },
+}: {
+  failing: NonNullable<Webhook['failing']>;
+}): VNode {
+  const isToday = dateOf(Date.parse(since)) === dateOf(serverNowMs());
+  return html`<p class="error">Failing since <${Time} at=${since} isOfDay=${isToday} /> (${counted(attempts, 'attempt')})${
+    next_attempt_at === null ? ', no try is due' : html`, next try <${Due} at=${next_attempt_at} />`
+  }.</p>`;
 }
 
 /** Why the service has paused an endpoint, what it lacks since, and the ways on. */
