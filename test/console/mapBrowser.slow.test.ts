@@ -6,6 +6,7 @@ import type { BrowserContextOptions, Page, Route } from 'playwright-core';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
 import { dateOf } from '../../src/console/page/format.ts';
+import { TILE_EXTENT, VectorTile } from '../../src/geo/vectorTile.ts';
 import { glide } from '../support/console/glide.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
@@ -507,6 +508,73 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
+  test('draws the streets of a file by their rank, with edges and names, in each of three schemas', async (t) => {
+    const schemas = [
+      { of: 'roads', named: 'roads', places: 'places', key: 'kind' },
+      { of: 'transportation', named: 'transportation_name', places: 'place', key: 'class' },
+      { of: 'streets', named: 'street_labels', places: 'place_labels', key: 'kind' },
+    ];
+    const rising = [
+      ['path', 'minor_road', 'medium_road', 'major_road', 'highway'],
+      ['path', 'minor', 'tertiary', 'primary', 'motorway'],
+      ['footway', 'residential', 'secondary', 'primary', 'motorway'],
+    ];
+    const yOf = (schema: number, n: number): number => 500 + 1_000 * schema + 90 * n;
+    const layers = schemas.flatMap(({ of, named, places, key }, schema) => {
+      const [roads, names, place] = [new VectorTile(of), new VectorTile(named), new VectorTile(places)];
+      for (const [n, kind] of [...(rising[schema] ?? []), 'rail'].entries())
+        for (const layer of of === named ? [roads] : [roads, names])
+          layer.add(null, { [key]: kind, name: `${kind} ${schema}` }, lineAt(yOf(schema, n)));
+      const point = { kind: 'point', paths: [[2_000, yOf(schema, 7)]] } as const;
+      place.add(null, { [key]: 'town', name: `Town ${schema}` }, point);
+      return of === named ? [roads, place] : [roads, names, place];
+    });
+    const metadata = {
+      vector_layers: schemas.flatMap(({ of, named, places }) => [of, named, places]).map((id) => ({ id })),
+    };
+    const tile = Buffer.concat(layers.map((layer) => layer.finish()));
+    const { page, complaints } = await enterWithTiles(
+      t,
+      await tileFile(t, { type: MVT, tile, zoom: STREETS_ZOOM, metadata }),
+    );
+    for (const [schema, { of, named, places }] of schemas.entries()) {
+      await page.evaluate(
+        `${MAP}.jumpTo({ center: ${JSON.stringify(placeInTile(2_000, yOf(schema, 3)))}, zoom: 14 })`,
+      );
+      const namesIn = (layer: string): Promise<string[]> =>
+        page.evaluate(
+          `[...new Set(${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).map(({ properties }) => properties.name))]`,
+        );
+      const kinds = rising[schema] ?? [];
+      await waitFor(
+        async () => (await namesIn(`tiles-${places}-names`)).includes(`Town ${schema}`),
+        'no town',
+      );
+      await waitFor(async () => {
+        const names = await namesIn(`tiles-${named}-names`);
+        return kinds.every((kind) => names.includes(`${kind} ${schema}`));
+      }, `the roads of ${of} lack their names`);
+      assert.ok(!(await namesIn(`tiles-${named}-names`)).includes(`rail ${schema}`), 'a rail is no road');
+      /** How far from its middle a road is still drawn. */
+      const reach = (layer: string, n: number): Promise<number> =>
+        page.evaluate(`(() => {
+          const { x, y } = ${MAP}.project(${JSON.stringify(placeInTile(2_000, yOf(schema, n)))});
+          let px = 0;
+          while (px < 20 && ${MAP}.queryRenderedFeatures([x, y + px], { layers: ['${layer}'] }).length > 0) px += 0.25;
+          return px;
+        })()`);
+      const reaches: number[] = [];
+      for (const n of kinds.keys()) reaches.push(await reach(`tiles-${of}`, n));
+      const isRising = reaches.every((px, n) => px > (reaches[n - 1] ?? 0));
+      assert.ok(isRising, `${of}: ${reaches.join(', ')} px`);
+      for (const n of [1, 4])
+        assert.ok((await reach(`tiles-${of}-casing`, n)) > (reaches[n] ?? 0), `${of}: a road without edges`);
+      assert.equal(await reach(`tiles-${of}`, 5), 0);
+      assert.ok((await reach(`tiles-${of}-rail`, 5)) > 0);
+    }
+    assert.deepEqual(complaints, []);
+  });
+
   test('has a style of another host as its base, whose tiles it may fetch, and the world where it does not come', async (t) => {
     const asked = new Set<string>();
     const host = createServer((request, response) => {
@@ -538,6 +606,17 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await shows(page, 'land');
   });
 });
+
+/** Of the file with streets. */
+const STREETS_ZOOM = 12;
+
+const lineAt = (y: number) => ({ kind: 'line', paths: [[0, y, TILE_EXTENT, y]] }) as const;
+
+/** Where a place of a tile south east of 0° N 0° E is on the earth. */
+function placeInTile(x: number, y: number): readonly [lng: number, lat: number] {
+  const [right, down] = [x, y].map((units) => units / TILE_EXTENT / 2 ** STREETS_ZOOM) as [number, number];
+  return [right * 360, (-Math.atan(Math.sinh(2 * Math.PI * down)) * 180) / Math.PI];
+}
 
 /** The page may have given up the request. */
 const refuse = (route: Route): Promise<void> =>

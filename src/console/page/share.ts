@@ -3,7 +3,7 @@ import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
 import { render, type VNode } from 'preact';
 import { Ago, speedText } from './format.ts';
 import { boundsOf } from './map/areaShapes.ts';
-import { baseStyle, vehicleColors } from './map/baseStyle.ts';
+import { baseNames, baseStyle, vehicleColors } from './map/baseStyle.ts';
 import { centreInFreePart } from './map/freePart.ts';
 import { sharesOverlay } from './map/overlay.ts';
 import { onScheme, scheme } from './map/scheme.ts';
@@ -142,7 +142,10 @@ async function openMap(): Promise<void> {
   labels.addTo(shown);
   vehicles.addTo(shown);
   element.vehicles = () => [...table.places(nowSeconds())];
-  shown.on('style.load', () => overlay.add(shown));
+  shown.on('style.load', () => {
+    overlay.add(shown);
+    for (const name of baseNames(shown, scheme())) shown.addLayer(name);
+  });
   for (const moved of ['dragstart', 'wheel', 'dblclick', 'keydown'] as const)
     shown.getCanvas().addEventListener(moved, () => {
       isMoved = true;
@@ -203,7 +206,7 @@ const STATES = {
 };
 
 function Page(): VNode {
-  if (state === 'ended') return html`<main><p>${STATES.ended}</p></main>`;
+  if (state === 'ended') return html`<main class="card"><p>${STATES.ended}</p></main>`;
   const all = [...devices.values()].sort((a, b) => a.id - b.id);
   return html`
     <header><h1>${title}</h1><span class=${`line ${state}`} role="status">${STATES[state]}</span></header>

@@ -38,12 +38,14 @@ export function vectorTile(layer: string): Buffer {
 
 interface Archive {
   readonly type: number;
-  /** The one of zoom 0, as it is before it is compressed. */
-  readonly tile: Buffer;
+  /** As it is before it is compressed. */
+  readonly tile: Uint8Array;
+  /** All tiles of this zoom are the same; 0: there is one. */
+  readonly zoom?: number;
   readonly metadata?: object;
 }
 
-/** Writes an archive with one tile (PMTiles specification 3); gone after the test. Vector tiles are compressed. */
+/** Writes an archive with one content of all tiles (PMTiles specification 3); gone after the test. Vector tiles are compressed. */
 export async function tileFile(t: TestContext, archive: Archive): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'fleet-tiles-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -52,10 +54,17 @@ export async function tileFile(t: TestContext, archive: Archive): Promise<string
   return path;
 }
 
-export function archiveBytes({ type, tile, metadata = {} }: Archive): Buffer {
+export function archiveBytes({ type, tile, zoom = 0, metadata = {} }: Archive): Buffer {
   const stored = type === MVT ? gzipSync(tile) : tile;
-  // One entry: the id of the tile, how many tiles it stands for, its length, its offset plus one.
-  const directory = Buffer.from([1, 0, 1, ...varint(stored.length), 1]);
+  // One entry: the id of the first tile, how many tiles it stands for, its length, its offset plus one.
+  const count = 4 ** zoom;
+  const directory = Buffer.from([
+    1,
+    ...varint((count - 1) / 3),
+    ...varint(count),
+    ...varint(stored.length),
+    1,
+  ]);
   const json = Buffer.from(JSON.stringify(metadata));
   const header = Buffer.alloc(HEADER_BYTES);
   header.write('PMTiles', 'latin1');
@@ -67,7 +76,7 @@ export function archiveBytes({ type, tile, metadata = {} }: Archive): Buffer {
     offset += part.length;
   }
   for (const at of [72, 80, 88]) header.writeBigUInt64LE(1n, at);
-  header.set([1, NOT_COMPRESSED, type === MVT ? GZIP : NOT_COMPRESSED, type, 0, 0], 96);
+  header.set([1, NOT_COMPRESSED, type === MVT ? GZIP : NOT_COMPRESSED, type, zoom, zoom], 96);
   for (const [n, degrees] of [-180, -85, 180, 85].entries()) header.writeInt32LE(degrees * 1e7, 102 + 4 * n);
   return Buffer.concat([header, directory, json, stored]);
 }

@@ -15,7 +15,7 @@ import { isLarge, view } from '../largeFleet.ts';
 import { fleet, nameOfImei, shownFleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
 import { areaBounds, boundsOf } from './areaShapes.ts';
-import { baseStyle, baseTiles, vehicleColors } from './baseStyle.ts';
+import { baseNames, baseStyle, baseTiles, vehicleColors } from './baseStyle.ts';
 import { boxOf } from './box.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
@@ -53,7 +53,7 @@ import { sizePxAt, worldPxOf } from './vehicles/vehicleDrawing.ts';
 import { VehicleLabels } from './vehicles/vehicleLabels.ts';
 import { VehicleLayer } from './vehicles/vehicleLayer.ts';
 import { type Near, VehicleTable } from './vehicles/vehicleTable.ts';
-import { drawGraticule, worldNames, worldStyle } from './worldStyle.ts';
+import { drawGraticule, worldStyle } from './worldStyle.ts';
 
 const STREET_ZOOM = 14;
 /** From here on vehicles of a city are so far apart that most names have their place. */
@@ -146,7 +146,8 @@ export class MapView {
     map.on('style.load', () => {
       tracks.add();
       for (const overlay of Object.values(this.#overlays)) overlay.add(map);
-      addNames(map);
+      // Above areas, but they give way to the names of these.
+      for (const layer of baseNames(map, scheme())) map.addLayer(layer, 'area-name');
     });
     this.#replaceMissingStyle();
     map.on('mousemove', (event) => this.#label.point(event.point, () => this.#linesAt(event)));
@@ -345,12 +346,6 @@ export class MapView {
 /** The label of a cluster, or of a vehicle that was read from a tile. */
 function textOf(properties: Readonly<Record<string, unknown>>): string {
   return (properties['name'] as string | undefined) ?? clusterText(properties as StatusCounts);
-}
-
-/** The names of the world stand above areas, but give way to their names. */
-function addNames(map: MapLibre): void {
-  if (map.getSource('world') === undefined) return;
-  for (const layer of worldNames(scheme())) map.addLayer(layer, 'area-name');
 }
 
 const NAMES_MAX = 5;
