@@ -2,7 +2,7 @@ import type { Express, Request, Response } from 'express';
 import type { Answer } from '../http/answer.ts';
 import { send } from '../http/exchange.ts';
 import { named, onlyMethods } from '../http/expressApp.ts';
-import { PAGE_HEADERS } from '../http/openapi/docsPage.ts';
+import { assetUrl, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { type ConsolePorts, consolePage } from './consolePage.ts';
 
 interface SharePagePorts extends ConsolePorts {
@@ -43,13 +43,15 @@ const UNKNOWN = 'There is nothing at this link.';
 
 function messagePage(text: string): string {
   return `<!doctype html>
-<html lang="en">
+<html lang="en" class="message">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>${text}</title>
+<link rel="icon" type="image/png" href="${assetUrl('favicon-32x32.png')}">
+<link rel="stylesheet" href="${assetUrl('home.css')}">
 </head>
 <body><p>${text}</p></body>
 </html>

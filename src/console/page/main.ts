@@ -105,7 +105,7 @@ function Login(): VNode {
     setError(await logIn(String(fields.get('email')), String(fields.get('password'))));
     setBusy(false);
   };
-  return html`<main class="login">
+  return html`<main class="card">
     <h1>Fleet</h1>
     <p role="status">${sessionEnd.value}</p>
     <form onSubmit=${submit}>
@@ -114,7 +114,7 @@ function Login(): VNode {
       <p class="error" role="alert">${error}</p>
       <button class="main" disabled=${isBusy}>Log in</button>
     </form>
-    <p>No password yet? The operator of the service sets one with <code>fleet account:update --email … --password …</code></p>
+    <small>No password yet? The operator of the service sets one with <code>fleet account:update</code> <code>--email …</code> <code>--password …</code></small>
   </main>`;
 }
 

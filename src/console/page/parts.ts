@@ -52,9 +52,9 @@ export function Secret({ label, text, use }: { label: string; text: string; use?
   </div>`;
 }
 
-/** "1 point", "12 points". */
+/** "1 point", "12 points", "38 914 points". */
 export function counted(count: number, noun: string, nouns = `${noun}s`): string {
-  return `${count} ${count === 1 ? noun : nouns}`;
+  return `${grouped(count)} ${count === 1 ? noun : nouns}`;
 }
 
 /** 20 000 */

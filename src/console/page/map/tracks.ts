@@ -12,7 +12,11 @@ const SETTLE_MS = 200;
 const CALLS_A_MINUTE = 40;
 const MINUTE_MS = 60_000;
 const REFRESH_MS = 5 * MINUTE_MS;
-const COLORS: Readonly<Record<Scheme, string>> = { light: '#8d8676', dark: '#66727e' };
+/** From afar they are lines, and close up the ground of streets. */
+const COLORS: Readonly<Record<Scheme, { readonly afar: string; readonly close: string }>> = {
+  light: { afar: '#9a9383', close: '#dcd5c7' },
+  dark: { afar: '#5d6975', close: '#39434d' },
+};
 
 /** The roads that the fleet has driven, below everything else. Returns how to add them to a style, and how to end. */
 export function tracksLayer(map: MapLibre): { add(): void; close(): void } {
@@ -54,6 +58,7 @@ async function freeCall(calls: number[], signal: AbortSignal): Promise<void> {
 function addTo(map: MapLibre): void {
   if (map.getSource(NAME) !== undefined) return;
   map.addSource(NAME, { type: 'vector', tiles: [`${NAME}://{z}/{x}/{y}.mvt`], maxzoom: MAX_ZOOM });
+  const { afar, close } = COLORS[scheme()];
   map.addLayer({
     id: NAME,
     type: 'line',
@@ -61,10 +66,10 @@ function addTo(map: MapLibre): void {
     'source-layer': NAME,
     layout: { 'line-cap': 'round', 'line-join': 'round' },
     paint: {
-      'line-color': COLORS[scheme()],
+      'line-color': ['interpolate', ['linear'], ['zoom'], 12, afar, 14.5, close],
       'line-opacity': ['interpolate', ['linear'], ['get', 'level'], 1, 0.45, 4, 0.9],
-      // A cell is two pixels at zoom 13, and twice as many with each zoom.
-      'line-width': ['interpolate', ['exponential', 1.6], ['zoom'], 8, 0.7, 13, 1.5, 16, 4, 20, 20],
+      // A cell is two pixels at zoom 13, and twice as many with each zoom: a line that is as wide hides its steps.
+      'line-width': ['interpolate', ['exponential', 2], ['zoom'], 8, 0.7, 12, 1, 14, 5, 17, 40, 20, 80],
     },
   });
 }

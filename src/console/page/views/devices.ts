@@ -28,14 +28,17 @@ export function Devices(): VNode {
   const path = isLarge.value ? devicesPath(asked, PAGE, offset) : '/api/v1/stream?include=devices';
   return html`
     <${FilterBar} />
-    <p role="status">${isAsking ? 'Looking…' : `${grouped(count)} of ${grouped(fleetSize())} devices${shownPart(count, first.length, offset)}`}</p>
+    <div class="tools spread">
+      <p role="status">${isAsking ? 'Looking…' : `${grouped(count)} of ${grouped(fleetSize())} devices${shownPart(count, first.length, offset)}`}</p>
+      ${
+        first.length > 0 &&
+        html`<button type="button" aria-pressed=${imeisShown.value !== ''} onClick=${() => {
+          imeisShown.value = imeisShown.value === '' ? 'shown' : '';
+        }}>Show IMEIs</button>`
+      }
+    </div>
     ${problem !== null && html`<p class="error" role="alert">${problem} <button type="button" onClick=${reload}>Try again</button></p>`}
-    ${
-      first.length > 0 &&
-      html`<p class="tools"><button type="button" aria-pressed=${imeisShown.value !== ''} onClick=${() => {
-        imeisShown.value = imeisShown.value === '' ? 'shown' : '';
-      }}>Show IMEIs</button></p><${Rows} found=${first} />`
-    }
+    ${first.length > 0 && html`<${Rows} found=${first} />`}
     ${count === 0 && !isAsking && problem === null && html`<p class="empty">${nothingFound(fleetSize())}</p>`}
     ${
       isLarge.value &&
