@@ -97,15 +97,29 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
     const metres = [9_000, 6_000, 3_000, 0, 0, 0, 0, 3_000, 6_000];
     for (const [n, north] of metres.entries())
       await sendTo(VAN, north, north === 0 ? 0 : 36, noonMs + n * 5 * MINUTE_MS);
+    for (const north of [5_000, 2_000, 0]) await sendTo(VAN, north, 30);
+    let occurredAt = '';
+    await waitFor(async () => {
+      const [newest] = await api('GET', `/events?type=geofence&device=${VAN}&limit=1`);
+      occurredAt = newest?.occurred_at ?? '';
+      return /entered Yard/.test(newest?.message ?? '');
+    }, 'the van has not entered the yard');
     const { page, show } = await enter();
     await find(page, 'Van 12');
     const day = page.getByLabel('A day');
-    await day.getByLabel('Day').fill(dateOf(noonMs));
+    await day.getByLabel('Day', { exact: true }).fill(dateOf(noonMs));
     await day.getByText(/^15\.0 km$/).waitFor();
+    const legs = day.getByRole('list', { name: 'Trips and stops' });
+    await legs.getByText('stood 15 min').waitFor();
     const download = page.waitForEvent('download');
     await day.getByRole('button', { name: 'CSV' }).click();
     const saved = await readFile(await (await download).path(), 'utf8');
     assert.equal(saved.trim().split('\n').length, metres.length + 1);
+    await day.getByLabel('Day', { exact: true }).fill(dateOf(Date.parse(occurredAt)));
+    await day.getByRole('img', { name: /^\d+ events? on the line/ }).waitFor();
+    await day.getByText(/^\d+ events?$/).click();
+    await day.getByRole('button', { name: /Van 12 entered Yard/ }).waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'a day with events');
     await show('Areas');
     await page.getByRole('button', { name: 'Yard' }).click();
     await page.getByRole('button', { name: 'Who was here?' }).click();

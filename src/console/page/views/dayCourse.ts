@@ -5,7 +5,9 @@ import { nameOfImei } from '../liveFleet.ts';
 import { distanceM } from '../map/areaShapes.ts';
 import { pointAt } from '../map/day.ts';
 import { type Day, type DayPoint, dayAtMs } from '../map/mapState.ts';
-import { html } from '../parts.ts';
+import { counted, html } from '../parts.ts';
+import type { FleetEvent } from '../types.ts';
+import { typeOf } from './eventFilters.ts';
 
 /** A day is played in a minute and a half. */
 const PLAYED_EVERY_MS = 100;
@@ -16,7 +18,16 @@ const GRAPH = { width: 300, height: 60 };
 const OLD_AFTER_MS = 600_000;
 
 /** The speed of a vehicle over a day, and of another one beside it, with a moment of the day that the map shows. */
-export function DayCourse({ day, other }: { day: Day; other: Day | null }): VNode | null {
+export function DayCourse({
+  day,
+  other,
+  events,
+}: {
+  day: Day;
+  other: Day | null;
+  /** Of the first vehicle, on this day. */
+  events: readonly FleetEvent[];
+}): VNode | null {
   const [isPlaying, setPlaying] = useState(false);
   const shown = [day, ...(other === null ? [] : [other])].filter(({ points }) => points.length > 1);
   const bounds = boundsOfDay(day.date);
@@ -49,6 +60,7 @@ export function DayCourse({ day, other }: { day: Day; other: Day | null }): VNod
           <line x1=${x} x2=${x} y1="0" y2=${GRAPH.height} />
         </svg>`,
     )}
+    ${events.length > 0 && html`<${Marks} marks=${marksOf(events, fromMs, toMs)} />`}
     <input type="range" aria-label="Moment of the day" min=${fromMs} max=${toMs} step="1000" value=${atMs}
       aria-valuetext=${timeOf(atMs)}
       onInput=${(event: InputEvent) => {
@@ -59,6 +71,39 @@ export function DayCourse({ day, other }: { day: Day; other: Day | null }): VNod
       <span role="status">${other === null ? aloneText(day, atMs) : besideText(day, other, atMs)}</span>
     </figcaption>
   </figure>`;
+}
+
+/** An event on the line of a day. */
+interface Mark {
+  /** In per cent of the width. */
+  readonly x: number;
+  readonly sign: 'enter' | 'leave' | 'alarm' | 'other';
+  readonly text: string;
+}
+
+const SIGNS: Readonly<Record<string, Mark['sign']>> = {
+  geofence_enter: 'enter',
+  geofence_exit: 'leave',
+  alarm: 'alarm',
+  tamper_alert: 'alarm',
+};
+
+/** The events of a time, where they are on its line. */
+export function marksOf(events: readonly FleetEvent[], fromMs: number, toMs: number): readonly Mark[] {
+  return events
+    .map((event) => ({ event, atMs: Date.parse(event.occurred_at) }))
+    .filter(({ atMs }) => atMs >= fromMs && atMs <= toMs)
+    .map(({ event, atMs }) => ({
+      x: (100 * (atMs - fromMs)) / Math.max(1, toMs - fromMs),
+      sign: SIGNS[typeOf(event)] ?? 'other',
+      text: `${timeOf(atMs)} ${event.message}`,
+    }));
+}
+
+function Marks({ marks }: { marks: readonly Mark[] }): VNode {
+  return html`<svg class="marks" role="img" aria-label=${`${counted(marks.length, 'event')} on the line; the list below has them`}>${marks.map(
+    ({ x, sign, text }) => html`<rect class=${sign} x=${`${x}%`}><title>${text}</title></rect>`,
+  )}</svg>`;
 }
 
 function problemOf({ imei, error }: Day): VNode | null {
