@@ -13,6 +13,7 @@ const READ: Readonly<Record<string, string | null>> = {
   Area: 'id name color type external_id dwell_seconds center radius_m buffer_m points',
   AreaDevice: 'device imei name plate since entered_at dwell_left_seconds',
   AreaEvent: null,
+  AreaOverlap: 'area id name share share_of_other',
   BacktestResult: 'dwell_seconds entries exits devices events',
   ChangedDevice:
     'imei name plate status ignition groups location latitude longitude speed_kmh recorded_at heading',

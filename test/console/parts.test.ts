@@ -8,6 +8,7 @@ import { agoText, dueText } from '../../src/console/page/format.ts';
 import { counted, curlOf, duration, fetchOf } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
+import { percent } from '../../src/console/page/views/areas/areas.ts';
 import { queueOf, reasonOf } from '../../src/console/page/views/deliveries.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
 import { offersOf } from '../../src/console/page/views/vehicleField.ts';
@@ -102,6 +103,10 @@ test('a webhook that fails is told from one that works and from one that is paus
 test('what is to come is told to the minute, and within the last one to the second', () => {
   const texts = [-3, 0.2, 1, 59.4, 60, 119, 125 * 60].map(dueText);
   assert.deepEqual(texts, ['now', 'now', 'in 1 s', 'in 59 s', 'in 1 min', 'in 2 min', 'in 2 h 5 min']);
+});
+
+test('a share is told in whole per cent, and less than one as what it is', () => {
+  assert.deepEqual([1, 0.125, 0.01, 0.0021, 0].map(percent), ['100 %', '13 %', '1 %', '0.2 %', '0 %']);
 });
 
 describe('a stream in pieces', () => {

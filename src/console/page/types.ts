@@ -40,6 +40,12 @@ export type AreaEvent = {
   readonly timestamp: string;
 };
 
+export type AreaOverlap = {
+  readonly area: { readonly id: number; readonly name: string; };
+  readonly share: number;
+  readonly share_of_other: number;
+};
+
 type AreaVisit = {
   readonly first_inside_at: string;
   readonly last_inside_at: string;

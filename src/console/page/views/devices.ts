@@ -4,6 +4,7 @@ import { vehicleAddress } from '../address.ts';
 import { filters } from '../filters.ts';
 import { type KnownDevice, nameOf } from '../fleet.ts';
 import { Ago, imeisShown, speedText } from '../format.ts';
+import { Icon } from '../icons.ts';
 import { isLarge } from '../largeFleet.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import { CallBehind, grouped, html } from '../parts.ts';
@@ -39,7 +40,7 @@ export function Devices(): VNode {
     </div>
     ${problem !== null && html`<p class="error" role="alert">${problem} <button type="button" onClick=${reload}>Try again</button></p>`}
     ${first.length > 0 && html`<${Rows} found=${first} />`}
-    ${count === 0 && !isAsking && problem === null && html`<p class="empty">${nothingFound(fleetSize())}</p>`}
+    ${count === 0 && !isAsking && problem === null && html`<p class="empty"><${Icon} name=${fleetSize() > 0 ? 'search' : 'devices'} /> ${nothingFound(fleetSize())}</p>`}
     ${
       isLarge.value &&
       html`<p class="tools">

@@ -40,7 +40,7 @@ export function Events(): VNode {
       html`<p class="empty" role="status">${
         isFiltered
           ? 'No event fits. Choose another type, vehicle or area, or a longer time.'
-          : 'Nothing has happened yet. Entries and exits of areas, ignition, parking and alarms are listed here as they happen.'
+          : html`<${Icon} name="events" /> Nothing has happened yet. Entries and exits of areas, ignition, parking and alarms are listed here as they happen.`
       }</p>`
     }
     ${isMissing && html`<p class="empty" role="status">Event ${askedEvent.value} is not among the ${listed.length} that are listed.</p>`}

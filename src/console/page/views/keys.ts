@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
 import { Ago, isoOfField, serverNowMs, Time } from '../format.ts';
 import { Choices, Confirm, Field, Fold, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
+import { Icon } from '../icons.ts';
 import { CallBehind, html, keyCurl, List, Secret } from '../parts.ts';
 
 /** Of v1, which the description leaves out. */
@@ -36,7 +37,7 @@ export function Keys(): VNode {
   const { reply, reload } = useLoaded<readonly Key[]>(PATH);
   return html`<section aria-label="API keys">
     <h3>API keys</h3>
-    <${List} reply=${reply} reload=${reload} empty=${mayChange() ? 'There are no keys yet. Make one below for each program that uses the API.' : 'There are no keys.'}
+    <${List} reply=${reply} reload=${reload} empty=${html`<${Icon} name="api" /> ${mayChange() ? 'There are no keys yet. Make one below for each program that uses the API.' : 'There are no keys.'}`}
       show=${(keys: readonly Key[]) => html`<ul class="rows">${keys.map((key) => html`<${KeyRow} key=${key.id} apiKey=${key} reload=${reload} />`)}</ul>`} />
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
     ${mayChange() && html`<${NewKey} reload=${reload} />`}

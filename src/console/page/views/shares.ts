@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
 import { serverNowMs, Time } from '../format.ts';
 import { Confirm, Fold } from '../forms.ts';
+import { Icon } from '../icons.ts';
 import { nameOfImei } from '../liveFleet.ts';
 import { CallBehind, html, List } from '../parts.ts';
 import type { Share } from '../types.ts';
@@ -16,7 +17,7 @@ export function Shares(): VNode {
   return html`<section aria-label="Shares">
     <h3>Shares</h3>
     <${List} reply=${reply} reload=${reload}
-      empty=${mayChange() ? 'No vehicle is shared. Make a link below: whoever has it sees the vehicle on a map, without a login.' : 'No vehicle is shared.'}
+      empty=${html`<${Icon} name="devices" /> ${mayChange() ? 'No vehicle is shared. Make a link below: whoever has it sees the vehicle on a map, without a login.' : 'No vehicle is shared.'}`}
       show=${(all: readonly Share[]) => html`<ul class="rows">${all.map((share) => html`<${ShareRow} key=${share.id} share=${share} reload=${reload} />`)}</ul>`} />
     <${CallBehind} call=${{ method: 'GET', path: PATH }} />
     ${mayChange() && html`<${Fold} label="New share"><${ShareForm} imeis=${[]} made=${reload} /><//>`}

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
 import { Due, dateOf, serverNowMs, Time } from '../format.ts';
 import { Confirm, Field, Fold, Form, Panel, useSending, wordsOf } from '../forms.ts';
+import { Icon } from '../icons.ts';
 import { CallBehind, counted, grouped, html, List, Secret } from '../parts.ts';
 import type { ApiCall, Reply } from '../reply.ts';
 import type { LeftOut, Webhook } from '../types.ts';
@@ -38,7 +39,7 @@ export function Webhooks({ changed }: { changed: () => void }): VNode {
   const [secret, setSecret] = useState<string | null>(null);
   return html`<section aria-label="Webhooks">
     <h3>Webhooks</h3>
-    <${List} reply=${reply} reload=${reload} empty=${mayChange() ? 'There are no webhooks yet. Enter below where events are to be sent.' : 'There are no webhooks.'}
+    <${List} reply=${reply} reload=${reload} empty=${html`<${Icon} name="events" /> ${mayChange() ? 'There are no webhooks yet. Enter below where events are to be sent.' : 'There are no webhooks.'}`}
       show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} look=${loaded.reload} />`)}</ul>`} />
     ${
       loaded.reply !== null &&
