@@ -3,13 +3,14 @@ import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
 import { render, type VNode } from 'preact';
 import { Ago, speedText } from './format.ts';
 import { boundsOf } from './map/areaShapes.ts';
-import { baseNames, baseStyle, vehicleColors } from './map/baseStyle.ts';
+import { baseNames, baseStyle, baseTiles, vehicleColors } from './map/baseStyle.ts';
 import { centreInFreePart } from './map/freePart.ts';
 import { sharesOverlay } from './map/overlay.ts';
 import { onScheme, scheme } from './map/scheme.ts';
 import { VehicleLabels } from './map/vehicles/vehicleLabels.ts';
 import { VehicleLayer } from './map/vehicles/vehicleLayer.ts';
 import { VehicleTable } from './map/vehicles/vehicleTable.ts';
+import { drawGraticule } from './map/worldStyle.ts';
 import { html } from './parts.ts';
 import type { LatLng, SharedFleet } from './types.ts';
 
@@ -142,6 +143,7 @@ async function openMap(): Promise<void> {
   labels.addTo(shown);
   vehicles.addTo(shown);
   element.vehicles = () => [...table.places(nowSeconds())];
+  if (baseTiles === null) drawGraticule(shown, scheme);
   shown.on('style.load', () => {
     overlay.add(shown);
     for (const name of baseNames(shown, scheme())) shown.addLayer(name);

@@ -67,7 +67,16 @@ function addTo(map: MapLibre): void {
     layout: { 'line-cap': 'round', 'line-join': 'round' },
     paint: {
       'line-color': ['interpolate', ['linear'], ['zoom'], 12, afar, 14.5, close],
-      'line-opacity': ['interpolate', ['linear'], ['get', 'level'], 1, 0.45, 4, 0.9],
+      // Close up the ends of lines lie on each other, which would be seen.
+      'line-opacity': [
+        'interpolate',
+        ['linear'],
+        ['zoom'],
+        12.5,
+        ['interpolate', ['linear'], ['get', 'level'], 1, 0.45, 4, 0.9],
+        14,
+        1,
+      ],
       // A cell is two pixels at zoom 13, and twice as many with each zoom: a line that is as wide hides its steps.
       'line-width': ['interpolate', ['exponential', 2], ['zoom'], 8, 0.7, 12, 1, 14, 5, 17, 40, 20, 80],
     },

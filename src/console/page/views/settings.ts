@@ -72,11 +72,11 @@ function Usage({ round }: { round: number }): VNode {
   const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS, round).reply;
   const summary = useLoaded<DeliverySummary>(SUMMARY, round).reply;
   const row = (what: string, count: string, most: string): VNode =>
-    html`<tr><th scope="row">${what}</th><td>${count}</td><td>${most}</td></tr>`;
+    html`<tr><th scope="row">${what}</th><td class="number">${count}</td><td class="number">${most}</td></tr>`;
   return html`<section aria-label="Usage">
     <h3>Usage</h3>
     <table>
-      <thead><tr><th scope="col">Of this account</th><th scope="col">Now</th><th scope="col">At most, unless the plan says otherwise</th></tr></thead>
+      <thead><tr><th scope="col">Of this account</th><th scope="col" class="number">Now</th><th scope="col" class="number">At most, unless the plan says otherwise</th></tr></thead>
       <tbody>
         ${row('Devices', grouped(fleetSize()), '5 000 000')}
         ${USED.map(([name, what]) =>
