@@ -20,10 +20,11 @@ import { waitFor } from '../support/waitFor.ts';
 /** A folder for the pictures of the README and of docs/console.md: npm run pictures */
 const PICTURES = process.env['FLEET_SCREENSHOTS'];
 const WIDE = { width: 1_280, height: 720 };
-/** Until labels, tiles and the fleet have come to rest. */
 /** The level of a warning in the log (pino). */
 const WARN = 40;
+/** Until labels and the fleet have come to rest. */
 const SETTLE_MS = 6_000;
+const ALL_DRAWN = "document.querySelector('.map').view?.map.areTilesLoaded() === true";
 
 let hasCurl = false;
 before(async () => {
@@ -61,6 +62,7 @@ async function takenPort(t: TestContext): Promise<number> {
 async function take(page: Page, name: string): Promise<void> {
   if (PICTURES === undefined) return;
   await page.waitForTimeout(SETTLE_MS);
+  await waitFor(() => page.evaluate<boolean>(ALL_DRAWN), 'the map lacks tiles');
   await page.screenshot({ path: join(PICTURES, name) });
 }
 
