@@ -104,6 +104,7 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
       occurredAt = newest?.occurred_at ?? '';
       return /entered Yard/.test(newest?.message ?? '');
     }, 'the van has not entered the yard');
+    await makeSite('Annex');
     const { page, show } = await enter();
     await find(page, 'Van 12');
     const day = page.getByLabel('A day');
@@ -121,7 +122,15 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
     await day.getByRole('button', { name: /Van 12 entered Yard/ }).waitFor();
     assert.deepEqual(await violationsIn(page), [], 'a day with events');
     await show('Areas');
+    await page.getByLabel('Find an area').fill('ann');
+    await page.getByText('1 area', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Annex' }).waitFor();
+    await page.getByLabel('Find an area').fill('yard');
     await page.getByRole('button', { name: 'Yard' }).click();
+    await page.getByRole('button', { name: 'Overlaps' }).click();
+    const overlapping = page.getByRole('region', { name: 'What overlaps Yard' });
+    await overlapping.getByText('100 % of Yard, 100 % of Annex').waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'areas that overlap');
     await page.getByRole('button', { name: 'Who was here?' }).click();
     const panel = page.getByRole('region', { name: 'Who was in Yard?' });
     await panel.getByLabel('From').fill(fieldText(noonMs));
