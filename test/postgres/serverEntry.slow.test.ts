@@ -63,6 +63,16 @@ function knowing(seen: SeenServer | null): ServerKnowledge {
 }
 
 const FAR_BYTES = 2 ** 40;
+const PAGE_BYTES = 8_192;
+const ROLLED_BACK = 20;
+const TRIES_MAX = 20;
+/** How the server ends, and whether its log is on disk up to the end of a page, in the middle of a record. */
+const CRASHES = [
+  { harm: 'its processes are killed', isInRecord: true },
+  { harm: 'it is killed', isInRecord: true },
+  { harm: 'it is killed', isInRecord: false },
+  { harm: 'it is killed', isInRecord: true },
+] as const;
 
 describe('the first connection to a start of the server', () => {
   test('writes it down once, and changes nothing when everything is there that pods have seen', async (t) => {
@@ -167,38 +177,38 @@ describe('the first connection to a start of the server', () => {
       t.after(() => opened.end());
       return opened;
     };
-    for (const harm of ['processes', 'server'] as const) {
+    await open()`create table filler (text text)`;
+    const pods: SeenServer[] = [];
+    for (const { harm, isInRecord } of CRASHES) {
       const sql = open();
-      await sql`create table if not exists filler (text text)`;
-      let writing: Promise<unknown> = Promise.resolve();
-      const isOver = Promise.withResolvers<void>();
-      if (harm === 'processes') {
-        // The log is on disk up to the end of a page, in the middle of a record.
-        writing = sql.begin(async (tx) => {
-          await tx`insert into filler select string_agg(md5(random()::text), '') from generate_series(1, 20000) n group by n % 200`;
-          await isOver.promise;
-        });
-      }
-      let before = await seenOn(sql);
-      await waitFor(async () => {
-        if (harm === 'server') await sql`insert into filler values ('')`;
-        before = await seenOn(sql);
-        return (before.flushedBytes % 8192 === 0) === (harm === 'processes');
-      });
-      for (let n = 0; n < 20; n++)
+      for (let n = 0; n < ROLLED_BACK; n++)
         await sql
           .begin(async (tx) => tx`select pg_current_xact_id()`.then(() => Promise.reject(new Undone())))
           .catch(ignoreUndone);
-      const seen = { ...(await seenOn(sql)), flushedBytes: before.flushedBytes };
-      assert.ok(seen.xmax >= before.xmax + 20);
+      let writing: Promise<unknown> = Promise.resolve();
+      const isOver = Promise.withResolvers<void>();
+      if (isInRecord) {
+        const insert = sql.begin(async (tx) => {
+          await tx`insert into filler select string_agg(md5(random()::text), '') from generate_series(1, 20000) n group by n % 200`;
+          await isOver.promise;
+        });
+        writing = insert.catch(() => undefined);
+      }
+      let seen = await seenOn(sql);
+      await waitFor(async () => {
+        if (!isInRecord) await sql`insert into filler values ('')`;
+        seen = await seenOn(sql);
+        return (seen.flushedBytes % PAGE_BYTES === 0) === isInRecord;
+      });
+      pods.push(seen);
 
-      if (harm === 'processes') await postgres.killSessions();
+      if (harm === 'its processes are killed') await postgres.killSessions();
       else {
         await postgres.kill();
         await postgres.start();
       }
       isOver.resolve();
-      await writing.catch(() => undefined);
+      await writing;
       const pod = open(knowing(seen));
       // Postgres may go on for a moment before it notices that its processes are dead.
       await waitFor(() =>
@@ -209,13 +219,53 @@ describe('the first connection to a start of the server', () => {
       );
       const [row] = await pod<{ xid: number }[]>`select pg_current_xact_id()::text::float8 as xid`;
       assert.ok((row?.xid ?? 0) >= seen.xmax, `${row?.xid} is given after ${seen.xmax} was seen`);
-      const state = { lineage: '', start: seen.start, walBytes: seen.flushedBytes, xmax: seen.xmax };
       const now = await seenOn(pod);
       const starts = await selectServerStarts(pod);
-      assert.equal(starts.holdAll({ ...state, start: now.start }, state), true, harm);
+      for (const { start, flushedBytes: walBytes, xmax } of pods) {
+        const state = { lineage: '', start, walBytes, xmax };
+        assert.equal(starts.holdAll({ ...state, start: now.start }, state), true, harm);
+      }
+    }
+  });
+
+  test('after a crash in the middle of a record has the log up to the page that was not on disk, and no further', async (t) => {
+    const postgres = await startOwnPostgres(t);
+    // Postgres may write something more at any time, and what is written to disk with it ends the record.
+    for (let tries = 1; ; tries++) {
+      const before = openSql(postgres.url, { maxConnections: 1, name: 'test before' });
+      await before`select pg_logical_emit_message(false, 'test', repeat('x', ${10 * PAGE_BYTES}))`;
+      let log = await logOf(before);
+      await waitFor(async () => {
+        log = await logOf(before);
+        return log.flushed === log.written - (log.written % PAGE_BYTES);
+      });
+      await postgres.kill();
+      await before.end();
+      await postgres.start();
+      const after = openSql(postgres.url, { maxConnections: 1, name: 'test after' });
+      const { start, replayed } = await logOf(after);
+      await after.end();
+      if (start === log.flushed && (replayed ?? 0) < start) break;
+      assert.ok(tries < TRIES_MAX, `${start} after ${log.flushed} was on disk, and ${replayed} was replayed`);
     }
   });
 });
+
+/** Positions in the log, in bytes. */
+async function logOf(sql: Sql): Promise<Log> {
+  const [row] = await sql<Log[]>`
+    select flushed_bytes() as flushed, start_bytes() as start,
+      pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as written,
+      pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::float8 as replayed`;
+  return row ?? { flushed: 0, start: 0, written: 0, replayed: 0 };
+}
+
+interface Log {
+  readonly flushed: number;
+  readonly start: number;
+  readonly written: number;
+  readonly replayed: number | null;
+}
 
 class Undone extends Error {}
 
