@@ -13,6 +13,15 @@ export interface Client {
   readonly isOver: () => boolean;
   /** The run has failed: nobody waits for an answer any more. */
   readonly isAbandoned: () => boolean;
+  readonly late: LateWrites;
+}
+
+/** Writes of which a pod hears late. */
+export interface LateWrites {
+  /** How many are still to be made, by all writers. */
+  left: number;
+  /** Settles when the last one of those that have begun, or wait for each other, has ended. */
+  ended: Promise<void>;
 }
 
 export function oneOf<T>(random: () => number, values: readonly T[]): T {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '../support/seededRandom.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { checkRecord } from './checkRecord.ts';
-import type { Client, Made } from './clients.ts';
+import type { Client, LateWrites, Made } from './clients.ts';
 import { type FaultOptions, type Faults, faultsOf } from './faults.ts';
 import { followPages, followStream } from './followers.ts';
 import { poll } from './pollers.ts';
@@ -19,17 +19,22 @@ export interface RunOptions extends FaultOptions {
   /** The folder of the version that each pod runs. */
   readonly projects: readonly string[];
   readonly forMs: number;
+  /** So many writes are made before the first fault, of which a pod hears late. */
+  readonly lateWrites: number;
 }
 
 export interface Run {
   readonly record: RunRecord;
   readonly faults: Faults['told'];
   readonly site: Site;
+  /** How long it took until clients worked, until all was well again, and then until all had come to rest. */
+  readonly took: { readonly startedMs: number; readonly harmedMs: number; readonly restedMs: number };
 }
 
 /** What has come to rest changes no more for so long. */
 const STUCK_MS = 45_000;
 const LOOK_EVERY_MS = 1_000;
+const LATE_LOOK_MS = 50;
 const POLLERS = 3;
 const FEEDS = ['events', 'devices', 'points'] as const;
 /** Feeds that the stream has. */
@@ -39,6 +44,7 @@ const OF_STREAM = 2;
 export async function simulate(t: TestContext, machines: Machines, options: RunOptions): Promise<Run> {
   const { seed, projects, forMs } = options;
   const random = seededRandom(seed);
+  const lap = stopwatch();
   const site = await startSite(t, machines, `run_${seed}`, projects);
   await Promise.all(site.pods.map((pod) => pod.start()));
   const world = await makeWorld(t, site, random);
@@ -46,20 +52,34 @@ export async function simulate(t: TestContext, machines: Machines, options: RunO
   const crew = new Crew({ site, world, recorder: new Recorder(), random });
   try {
     await crew.follow();
-    crew.write();
+    const startedMs = lap();
+    crew.write(options.lateWrites);
+    await crew.haveWrittenLate();
     const harming = faults.run();
     await Promise.race([sleep(forMs), crew.running, harming]);
     faults.stop();
     await harming;
     world.receivers.heal();
     await crew.stopWriting();
+    const harmedMs = lap();
     const record = await whenAtRest(() => recordOf(crew, faults), crew);
     await crew.stopFollowing();
-    return { record, faults: faults.told, site };
+    return { record, faults: faults.told, site, took: { startedMs, harmedMs, restedMs: lap() } };
   } finally {
     faults.stop();
     await crew.abandon();
   }
+}
+
+/** Each call returns the time since the one before. */
+function stopwatch(): () => number {
+  let sinceMs = performance.now();
+  return () => {
+    const nowMs = performance.now();
+    const tookMs = nowMs - sinceMs;
+    sinceMs = nowMs;
+    return tookMs;
+  };
 }
 
 async function recordOf({ site, world, recorder }: Ground, { losses }: Faults): Promise<RunRecord> {
@@ -74,7 +94,7 @@ async function recordOf({ site, world, recorder }: Ground, { losses }: Faults): 
   };
 }
 
-type Ground = Omit<Client, 'isOver' | 'isAbandoned'>;
+type Ground = Omit<Client, 'isOver' | 'isAbandoned' | 'late'>;
 
 /** Everybody who calls. */
 class Crew implements Ground {
@@ -85,6 +105,7 @@ class Crew implements Ground {
   #areWritersOver = false;
   #areFollowersOver = false;
   #isAbandoned = false;
+  readonly #late: LateWrites = { left: 0, ended: Promise.resolve() };
   #writing: Promise<unknown> = Promise.resolve();
   #following: Promise<unknown> = Promise.resolve();
 
@@ -98,7 +119,7 @@ class Crew implements Ground {
   #client(isOver: () => boolean): Client {
     const { site, world, recorder } = this;
     const random = seededRandom(Math.floor(this.random() * 2 ** 32));
-    return { site, world, recorder, random, isOver, isAbandoned: () => this.#isAbandoned };
+    return { site, world, recorder, random, isOver, isAbandoned: () => this.#isAbandoned, late: this.#late };
   }
 
   /** Begins to follow every feed, and waits until all have begun: who has no cursor begins with what comes from then on. */
@@ -118,7 +139,8 @@ class Crew implements Ground {
   }
 
   /** Begins to write and to poll. */
-  write(): void {
+  write(late: number): void {
+    this.#late.left = late;
     const writer = () => this.#client(() => this.#areWritersOver);
     const { cars, movingAreas } = this.world;
     const made: Made = { keys: [], imeis: [] };
@@ -128,6 +150,14 @@ class Crew implements Ground {
       administer(writer(), made),
       ...Array.from({ length: POLLERS }, () => poll(writer(), made)),
     ]);
+  }
+
+  /** Settles when as many pods as wanted have heard late of a write. */
+  async haveWrittenLate(): Promise<void> {
+    const looking = async (): Promise<void> => {
+      while (this.#late.left > 0 && !this.#isAbandoned) await sleep(LATE_LOOK_MS);
+    };
+    await Promise.race([looking(), this.running]);
   }
 
   /** Settles only when a client fails. */

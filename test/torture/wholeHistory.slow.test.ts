@@ -10,6 +10,7 @@ import { started } from '../support/started.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { checkRecord } from './checkRecord.ts';
 import { type Run, simulate } from './simulate.ts';
+import type { Machines } from './site.ts';
 
 const FIRST_SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 /** A seed that is given is repeated alone, unless there is a count as well. */
@@ -17,23 +18,37 @@ const SEEDS = Number(
   process.env['FLEET_SEEDS'] ?? (IS_TORTURE && process.env['FLEET_SEED'] === undefined ? 20 : 1),
 );
 const OPTIONS = IS_TORTURE
-  ? { projects: [PROJECT, PROJECT, PROJECT], forMs: 15_000, atOnce: 3, areCalm: false }
-  : { projects: [PROJECT, PROJECT], forMs: 4_000, atOnce: 1, areCalm: true };
+  ? { projects: [PROJECT, PROJECT, PROJECT], forMs: 15_000, lateWrites: 8, atOnce: 3, areCalm: false }
+  : { projects: [PROJECT, PROJECT], forMs: 4_000, lateWrites: 2, atOnce: 1, areCalm: true };
+/** Runs at a time, each on machines of its own: a run waits half of its time for leases, retries and silent connections. */
+const SIDE_BY_SIDE = Math.min(SEEDS, IS_TORTURE ? Number(process.env['FLEET_SITES'] ?? 3) : 1);
 const SHOWN = 10;
 
-describe('the record of a site that is harmed', { skip: skipWithoutRedis() }, () => {
-  const postgres = started(
-    () => startOwnPostgres(),
-    ({ end }) => end(),
-  );
-  const redis = started(
-    () => startRedis(),
-    ({ stop }) => stop(),
-  );
+describe('the record of a site that is harmed', {
+  skip: skipWithoutRedis(),
+  concurrency: SIDE_BY_SIDE,
+}, () => {
+  const free = Array.from({ length: SIDE_BY_SIDE }, () => ({
+    postgres: started(
+      () => startOwnPostgres(),
+      ({ end }) => end(),
+    ),
+    redis: started(
+      () => startRedis(),
+      ({ stop }) => stop(),
+    ),
+  }));
 
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)
     test(`shows no promise broken (seed ${seed})`, async (t) => {
-      const run = await simulate(t, { postgres, redis }, { ...OPTIONS, seed });
+      const machines = free.pop() as Machines;
+      t.after(() => free.push(machines));
+      const run = await simulate(t, machines, { ...OPTIONS, seed });
+      const { startedMs, harmedMs, restedMs } = run.took;
+      if (IS_TORTURE)
+        console.log(
+          `seed ${seed}: ${run.record.calls.length} calls; started in ${seconds(startedMs)}, harmed for ${seconds(harmedMs)}, at rest after ${seconds(restedMs)}`,
+        );
       const violations = checkRecord(run.record);
       const kinds = new Set(run.record.calls.map(({ kind }) => kind));
       const first = violations.slice(0, SHOWN).map(({ rule, message }) => `${rule}: ${message}`);
@@ -44,6 +59,8 @@ describe('the record of a site that is harmed', { skip: skipWithoutRedis() }, ()
       assert.ok(run.record.rest.events.length > 0 && run.record.deliveries.length > 0, 'something happened');
     });
 });
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
 /** Writes down what is needed to understand a failure, and returns where. */
 function keep({ record, faults, site }: Run, seed: number): string {

@@ -28,6 +28,7 @@ import {
 } from './pollers.ts';
 import { isAcknowledged, isDoubtful, type MovingArea, type RecordedPoint, type Register } from './record.ts';
 import { ask, attempt, facts } from './recorder.ts';
+import type { SimulatedPod } from './site.ts';
 import { movingBody } from './world.ts';
 
 /** Of a device: the checker tries all combinations of batches that were given up. */
@@ -106,25 +107,58 @@ async function send(
   }
 }
 
+/** What a pod asks Postgres takes so much longer each way: more than it takes to see the answer to a write and to poll. */
+const LATE_MS = 150;
+
+/**
+ * Does a write and, if it is acknowledged, looks at it on all pods. While late writes are wanted there is one write at a time, and
+ * one of the pods, not the one that writes, hears of it late: then nothing but the versions in Redis keeps it from answering with
+ * what was before. That is so only before the first fault: what a pod may answer that loses Redis as well is another question.
+ */
+async function writeAndLook(
+  { site, random, late }: Client,
+  writer: SimulatedPod | null,
+  write: () => Promise<boolean>,
+  look: () => Promise<void>,
+): Promise<void> {
+  const { postgres } = oneOf(
+    random,
+    site.pods.filter((pod) => pod !== writer),
+  ).lines;
+  const run = async (): Promise<void> => {
+    const isLate = late.left > 0;
+    if (isLate) postgres.delayMs = LATE_MS;
+    if (await write()) {
+      await look();
+      if (isLate) late.left--;
+    }
+    if (isLate) postgres.delayMs = 0;
+  };
+  if (late.left === 0) return run();
+  late.ended = late.ended.then(run);
+  await late.ended;
+}
+
 /** Moves an area along the road, and names it anew each time. */
 export async function moveArea(client: Client, { id }: MovingArea): Promise<void> {
   for (let n = 1; !client.isOver(); n++) {
     const place = Math.floor(client.random() * PLACES);
-    const asked = await ask(anyPod(client), 'api', `/api/v3/areas/${id}`, {
-      method: 'PATCH',
-      headers: { 'Content-Type': 'application/json', 'X-API-Key': client.world.keys.owner },
-      body: JSON.stringify(movingBody(place, `v${n}`)),
-    });
     const sets = [
       { register: placeOf(id), value: String(place) },
       { register: nameOf(id), value: `v${n}` },
     ];
-    client.recorder.add({ kind: 'write', ...facts(asked), sets });
-    if (isAcknowledged(asked))
-      await readEverywhere(
-        client,
-        (client.random() < 0.5 ? readArea : readPlace)(client, () => id),
-      );
+    const pod = anyPod(client);
+    const read = (client.random() < 0.5 ? readArea : readPlace)(client, () => id);
+    const write = async (): Promise<boolean> => {
+      const asked = await ask(pod, 'api', `/api/v3/areas/${id}`, {
+        method: 'PATCH',
+        headers: { 'Content-Type': 'application/json', 'X-API-Key': client.world.keys.owner },
+        body: JSON.stringify(movingBody(place, `v${n}`)),
+      });
+      client.recorder.add({ kind: 'write', ...facts(asked), sets });
+      return isAcknowledged(asked);
+    };
+    await writeAndLook(client, pod, write, () => readEverywhere(client, read));
     await rest(client, 50, 400);
   }
 }
@@ -142,12 +176,17 @@ export async function administer(client: Client, made: Made): Promise<void> {
     set: (made: T | null) => Register | null,
     read: (made: T | null) => ReturnType<typeof readAccount>,
   ): Promise<T | null> => {
-    const { value, ...asked } = await attempt(what, work);
-    const written = set(value);
-    if (written === null) return null;
-    client.recorder.add({ kind: 'write', ...facts(asked), sets: [written] });
-    if (isAcknowledged(asked)) await readEverywhere(client, read(value));
-    return value;
+    let made: T | null = null;
+    const run = async (): Promise<boolean> => {
+      const { value, ...asked } = await attempt(what, work);
+      const written = set(value);
+      if (written === null) return false;
+      made = value;
+      client.recorder.add({ kind: 'write', ...facts(asked), sets: [written] });
+      return isAcknowledged(asked);
+    };
+    await writeAndLook(client, null, run, () => readEverywhere(client, read(made)));
+    return made;
   };
   const run = async (
     set: Register,
