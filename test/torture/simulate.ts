@@ -16,8 +16,8 @@ import { administer, drive, moveArea, probe } from './writers.ts';
 
 export interface RunOptions extends FaultOptions {
   readonly seed: number;
-  /** The folder of the version that each pod runs. */
-  readonly projects: readonly string[];
+  /** Of each pod: the folders of the versions that its processes run by turns. */
+  readonly versions: readonly (readonly string[])[];
   readonly forMs: number;
   /** So many writes are made before the first fault, of which a pod hears late. */
   readonly lateWrites: number;
@@ -42,10 +42,10 @@ const OF_STREAM = 2;
 
 /** Lets clients work on a site that is harmed, then waits until everything has come to rest. */
 export async function simulate(t: TestContext, machines: Machines, options: RunOptions): Promise<Run> {
-  const { seed, projects, forMs } = options;
+  const { seed, versions, forMs } = options;
   const random = seededRandom(seed);
   const lap = stopwatch();
-  const site = await startSite(t, machines, `run_${seed}`, projects);
+  const site = await startSite(t, machines, `run_${seed}`, versions);
   await Promise.all(site.pods.map((pod) => pod.start()));
   const world = await makeWorld(t, site, random);
   const faults = faultsOf(site, world, seededRandom(Math.floor(random() * 2 ** 32)), options);

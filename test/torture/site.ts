@@ -35,12 +35,12 @@ export interface Site extends Machines {
   readonly processes: readonly StartedProcess[];
 }
 
-/** Starts one on a new database. `projects`: the folder of the version of each pod. */
+/** Starts one on a new database. `versions`: of each pod, the folders of the versions that its processes run by turns. */
 export async function startSite(
   t: TestContext,
   machines: Machines,
   name: string,
-  projects: readonly string[],
+  versions: readonly (readonly string[])[],
 ): Promise<Site> {
   const { postgres, redis } = machines;
   const url = await createDatabase(postgres.url, name);
@@ -52,7 +52,7 @@ export async function startSite(
   });
   const processes: StartedProcess[] = [];
   const pods = await Promise.all(
-    projects.map(async (project, n) => {
+    versions.map(async (projects, n) => {
       const clockFile = join(folder, `clock${n}`);
       await writeFile(clockFile, '0');
       const lines = {
@@ -67,7 +67,9 @@ export async function startSite(
         REDIS_URL: withPort(redis.url, lines.redis.port),
         FLEET_TEST_CLOCK: clockFile,
       };
-      return new SimulatedPod(n, lines, clockFile, () => startProcess(t, own, project), processes);
+      let starts = 0;
+      const launch = () => startProcess(t, own, projects[starts++ % projects.length]);
+      return new SimulatedPod(n, lines, clockFile, launch, processes);
     }),
   );
   const adminLines = [await openLine(t, portOf(url)), await openLine(t, portOf(redis.url))] as const;

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { PROJECT } from '../support/service.ts';
 import { started } from '../support/started.ts';
 import { IS_TORTURE } from '../support/torture.ts';
+import { installVersion } from '../support/versionBefore.ts';
 import { checkRecord } from './checkRecord.ts';
 import { type Run, simulate } from './simulate.ts';
 import type { Machines } from './site.ts';
@@ -18,8 +19,17 @@ const SEEDS = Number(
   process.env['FLEET_SEEDS'] ?? (IS_TORTURE && process.env['FLEET_SEED'] === undefined ? 20 : 1),
 );
 const OPTIONS = IS_TORTURE
-  ? { projects: [PROJECT, PROJECT, PROJECT], forMs: 15_000, lateWrites: 8, atOnce: 3, areCalm: false }
-  : { projects: [PROJECT, PROJECT], forMs: 4_000, lateWrites: 2, atOnce: 1, areCalm: true };
+  ? { forMs: 15_000, lateWrites: 8, atOnce: 3, areCalm: false }
+  : { forMs: 4_000, lateWrites: 2, atOnce: 1, areCalm: true };
+const THIS_VERSION = [PROJECT];
+/** A git ref: one pod begins with that version, and every other start of its process has it. */
+const before = IS_TORTURE ? process.env['FLEET_UPGRADE_FROM'] : undefined;
+const versionBefore = before === undefined ? null : await installVersion(before);
+const VERSIONS = [
+  THIS_VERSION,
+  versionBefore === null ? THIS_VERSION : [versionBefore.folder, PROJECT],
+  ...(IS_TORTURE ? [THIS_VERSION] : []),
+];
 /** Runs at a time, each on machines of its own: a run waits half of its time for leases, retries and silent connections. */
 const SIDE_BY_SIDE = Math.min(SEEDS, IS_TORTURE ? Number(process.env['FLEET_SITES'] ?? 3) : 1);
 const SHOWN = 10;
@@ -39,11 +49,13 @@ describe('the record of a site that is harmed', {
     ),
   }));
 
+  after(() => versionBefore?.remove());
+
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)
     test(`shows no promise broken (seed ${seed})`, async (t) => {
       const machines = free.pop() as Machines;
       t.after(() => free.push(machines));
-      const run = await simulate(t, machines, { ...OPTIONS, seed });
+      const run = await simulate(t, machines, { ...OPTIONS, versions: VERSIONS, seed });
       const { startedMs, harmedMs, restedMs } = run.took;
       if (IS_TORTURE)
         console.log(
