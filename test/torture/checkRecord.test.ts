@@ -469,6 +469,43 @@ describe('the checker of a record', () => {
     assert.deepEqual(checkRecord(recordOf({ ...late, losses: during })), []);
   });
 
+  test('lets a pod that is sent a batch again be behind the one that has stored it', () => {
+    const behind = position(260, 1, CAR, 20);
+    assert.deepEqual(checkRecord(recordOf(withCalls({ other: behind }))), []);
+    const tried = { ...CALLS.tried, process: 1 };
+    assert.deepEqual(
+      checkRecord(recordOf(withCalls({ other: behind, tried }))).map(({ rule }) => rule),
+      ['a pod shows the points that it took, and never goes back'],
+    );
+  });
+
+  test('lets a batch that was given up be evaluated together with the next one', () => {
+    const replayed = (entryAt: number): Rule[] => {
+      const givenUp = points(2, 200, CAR, { 35: 6, 45: 4 }, { status: null });
+      const tried = points(3, 220, CAR, { 40: 3 }, { status: null });
+      const calls = {
+        ...CALLS,
+        givenUp,
+        tried,
+        repeated: { ...tried, beginMs: 240, endMs: 250, status: 200 },
+      };
+      const rest = {
+        ...GOOD.rest,
+        points: [10, 20, 35, 40, 45, 50].map((second) => at(CAR, second)),
+        events: [
+          event(1, CAR, FIXED, 'entry', 20),
+          event(2, CAR, FIXED, 'exit', 35, 20),
+          event(3, CAR, FIXED, 'entry', entryAt),
+          event(4, CAR, FIXED, 'exit', 50, entryAt),
+        ],
+      };
+      const found = checkRecord(recordOf({ ...GOOD, calls, rest })).map(({ rule }) => rule);
+      return found.filter((rule) => rule === 'events are those of a naive replay');
+    };
+    assert.deepEqual(replayed(40), []);
+    assert.deepEqual(replayed(41), ['events are those of a naive replay']);
+  });
+
   for (const [name, parts, rules] of VIOLATIONS)
     test(`names it: ${name}`, () => {
       const found = checkRecord(recordOf(parts));

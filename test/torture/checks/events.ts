@@ -15,9 +15,13 @@ import type { Registers } from './registers.ts';
 /** The points of one device in one batch, in order of time. They are stored by one transaction. */
 interface Part {
   readonly points: readonly RecordedPoint[];
-  /** It was given up and stored: at its place among the others, or at any later time. */
+  /** It was given up and stored: at its place among the others, by the transaction of the next one, or at any later time. */
   readonly isDoubtful: boolean;
 }
+
+/** What may have become of a part that was given up, as digits: see `evaluated`. */
+const FATES = 3;
+const [LATE, JOINED] = [1, 2];
 
 /**
  * Of areas that never change: the events are exactly those that a naive replay of the stored points has. Of batches that were
@@ -33,8 +37,8 @@ export function checkFixedAreas({ calls, fixedAreas, rest }: RunRecord): Violati
     const found = (byDevice.get(imei) ?? []).map(inShort);
     const doubts = parts.filter(({ isDoubtful }) => isDoubtful).length;
     let expected: string[] = [];
-    for (let late = 0; late < 2 ** doubts; late++) {
-      expected = replayRoad(areas, evaluated(parts, late)).map((event) =>
+    for (let fates = 0; fates < FATES ** doubts; fates++) {
+      expected = replayRoad(areas, evaluated(parts, fates)).map((event) =>
         inShort({
           ...event,
           occurredAtMs: Date.parse(event.occurredAt),
@@ -81,16 +85,22 @@ function partsOfDevices(
 }
 
 /**
- * The points that were not late. `late`: a bit for each doubtful part, set when it was stored after the next one of the
- * device: then it was late as a whole.
+ * The points that were not late. `fates`: a digit for each doubtful part. It was stored after the next one of the device, and so
+ * was late as a whole; or it waited in a pod until the next one came there, and both were evaluated together in order of time.
  */
-function evaluated(parts: readonly Part[], late: number) {
+function evaluated(parts: readonly Part[], fates: number) {
   const points: { recorded_at: number; latitude: number; longitude: number }[] = [];
   let newestMs = Number.NEGATIVE_INFINITY;
-  let doubt = 0;
+  let rest = fates;
+  let waiting: readonly RecordedPoint[] = [];
   for (const part of parts) {
-    if (part.isDoubtful && (late & (1 << doubt++)) !== 0) continue;
-    for (const { atMs, place } of part.points) {
+    const fate = part.isDoubtful ? rest % FATES : 0;
+    if (part.isDoubtful) rest = Math.floor(rest / FATES);
+    if (fate === LATE) continue;
+    const together = [...waiting, ...part.points].sort((a, b) => a.atMs - b.atMs);
+    waiting = fate === JOINED ? together : [];
+    if (fate === JOINED) continue;
+    for (const { atMs, place } of together) {
       if (atMs <= newestMs) continue;
       newestMs = atMs;
       points.push({ recorded_at: atMs, ...placeAt(place) });

@@ -43,19 +43,25 @@ export function checkStored(calls: readonly RecordedCall[], { points }: RestStat
 
 /**
  * What a process must show of a device at a time: the newest point that it took itself, or that anyone took before it
- * began. Other processes may be a second behind, and longer without Postgres.
+ * began. Other processes may be a second behind, and longer without Postgres: also one that is sent a batch again which another
+ * one has stored.
  */
 export class NewestTaken {
   readonly #byProcess = new Map<number, { endMs: number; imei: string; atMs: number }[]>();
 
   constructor(calls: readonly RecordedCall[], processes: readonly StartedProcess[]) {
+    const tried = new Map<number, Set<number | null>>();
     for (const call of calls) {
-      if (call.kind !== 'points' || !isAcknowledged(call)) continue;
+      if (call.kind !== 'points') continue;
+      const others = tried.get(call.batch) ?? new Set();
+      tried.set(call.batch, others.add(call.process));
+      if (!isAcknowledged(call)) continue;
       const taken = call.points
         .filter((_, n) => !call.rejected.includes(n))
         .map(({ imei, atMs }) => ({ endMs: call.endMs, imei, atMs }));
       for (const { process, startedAtMs } of processes) {
-        if (process !== call.process && call.endMs >= startedAtMs) continue;
+        const hasStored = process === call.process && others.size === 1;
+        if (!hasStored && call.endMs >= startedAtMs) continue;
         const all = this.#byProcess.get(process) ?? [];
         this.#byProcess.set(process, all);
         all.push(...taken);
