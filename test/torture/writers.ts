@@ -108,7 +108,7 @@ async function send(
 }
 
 /** What a pod asks Postgres takes so much longer each way: more than it takes to see the answer to a write and to poll. */
-const LATE_MS = 150;
+const LATE_MS = 200;
 
 /**
  * Does a write and, if it is acknowledged, looks at it on all pods. While late writes are wanted there is one write at a time, and
