@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -12,7 +12,7 @@ import { imeiOf } from '../support/devices.ts';
 import { bareRequest, INGEST_TOKEN } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { findRedisServer, startRedis } from '../support/redis.ts';
-import { releaseBefore, unpackVersion } from '../support/release.ts';
+import { installVersion, releaseBefore } from '../support/release.ts';
 import { PROJECT, type ServiceProcess, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -23,7 +23,6 @@ import { endpointBody, webhookApi } from '../support/webhooks/webhooks.ts';
 
 const run = promisify(execFile);
 const OWNER = 'owner@example.com';
-const OUTPUT_MAX_BYTES = 1e8;
 /** Each sends a batch of a point of each of its devices once a second, as an integrator does, and polls. */
 const SENDERS = 10;
 const DEVICES = 100;
@@ -35,14 +34,6 @@ const SENT_BETWEEN = 10_000;
 const STUCK_MS = 90_000;
 
 const before = IS_TORTURE ? await releaseBefore() : null;
-
-/** Unpacks that version, with the packages of its own lock file. */
-async function install(t: TestContext, ref: string): Promise<string> {
-  const folder = await unpackVersion(t, ref);
-  const args = ['ci', '--omit=dev', '--omit=optional', '--no-audit', '--no-fund'];
-  await run('npm', args, { cwd: folder, maxBuffer: OUTPUT_MAX_BYTES });
-  return folder;
-}
 
 /** An account with its devices, made by the commands of that version; returns its key. */
 async function setUp(folder: string, database: Readonly<Record<string, string>>): Promise<string> {
@@ -181,7 +172,7 @@ async function proveDelivered(sql: Sql, receiver: Receiver, path: string): Promi
 test(`pods of ${before ?? 'the version before'} are replaced by this version one by one, and nobody notices`, {
   skip: skipReason(),
 }, async (t) => {
-  const folder = await install(t, before as string);
+  const folder = await installVersion((end) => t.after(end), before as string);
   const { url } = await createDatabase(t, { empty: true });
   const redis = await startRedis(t);
   const env = await deliveringEnv(t, url, 1_000, { ROLES: 'api,ingest,delivery', REDIS_URL: redis.url });

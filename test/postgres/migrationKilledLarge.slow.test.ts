@@ -29,7 +29,11 @@ const seconds = (sinceMs: number): string => `${((performance.now() - sinceMs) /
 /** The migrations of the release before; without one, those of the first. */
 async function migrationsBefore(t: TestContext): Promise<string> {
   const ref = await releaseBefore();
-  const folder = await unpackVersion(t, ref ?? 'HEAD', ref === null ? `sql/${FIRST_RELEASE}` : 'sql');
+  const folder = await unpackVersion(
+    (end) => t.after(end),
+    ref ?? 'HEAD',
+    ref === null ? `sql/${FIRST_RELEASE}` : 'sql',
+  );
   return join(folder, 'sql');
 }
 

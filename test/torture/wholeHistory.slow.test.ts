@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { installVersion } from '../support/release.ts';
 import { PROJECT } from '../support/service.ts';
 import { started } from '../support/started.ts';
 import { IS_TORTURE } from '../support/torture.ts';
-import { installVersion } from '../support/versionBefore.ts';
 import { checkRecord } from './checkRecord.ts';
 import { type Run, simulate } from './simulate.ts';
 import type { Machines } from './site.ts';
@@ -24,10 +24,12 @@ const OPTIONS = IS_TORTURE
 const THIS_VERSION = [PROJECT];
 /** A git ref: one pod begins with that version, and every other start of its process has it. */
 const before = IS_TORTURE ? process.env['FLEET_UPGRADE_FROM'] : undefined;
-const versionBefore = before === undefined ? null : await installVersion(before);
+const ends: (() => Promise<void>)[] = [];
+const versionBefore =
+  before === undefined ? null : await installVersion((end) => void ends.push(end), before);
 const VERSIONS = [
   THIS_VERSION,
-  versionBefore === null ? THIS_VERSION : [versionBefore.folder, PROJECT],
+  versionBefore === null ? THIS_VERSION : [versionBefore, PROJECT],
   ...(IS_TORTURE ? [THIS_VERSION] : []),
 ];
 /** Runs at a time, each on machines of its own: a run waits half of its time for leases, retries and silent connections. */
@@ -49,7 +51,9 @@ describe('the record of a site that is harmed', {
     ),
   }));
 
-  after(() => versionBefore?.remove());
+  after(async () => {
+    for (const end of ends) await end();
+  });
 
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)
     test(`shows no promise broken (seed ${seed})`, async (t) => {
