@@ -135,7 +135,9 @@ export class Follower implements LogFollower {
   };
 
   readonly #noteError = (error: unknown): void => {
-    if (!this.#isFailing) this.#ports.log.warn({ err: error }, 'the change log cannot be read; trying again');
+    // A read that waited for another one until the pod was stopped is no trouble.
+    if (!this.#isFailing && !this.#isStopped)
+      this.#ports.log.warn({ err: error }, 'the change log cannot be read; trying again');
     this.#isFailing = true;
     this.#trouble = unavailability(error);
   };

@@ -206,10 +206,13 @@ describe('a pod', () => {
     await open.end();
   });
 
-  test('leaves the list of pods when it stops', async () => {
+  test('leaves the list of pods when it stops, and calls no read that waited a failure', async () => {
     const pod = openMemoryPod(url);
     await pod.follower.start();
+    pod.follower.catchUpSoon();
+    pod.follower.catchUpSoon();
     await pod.close();
+    assert.ok(!pod.log.some((line) => line.includes('cannot be read')), pod.log.join('\n'));
     assert.deepEqual([...(await sql`select 1 from pod where id = ${pod.podId}`)], []);
   });
 
