@@ -43,7 +43,7 @@ export interface AuthorizerPorts {
   readonly keyring: Keyring;
   readonly rateLimiter: RateLimiter;
   readonly follower: LogFollower & { readonly isUnresponsive: boolean };
-  readonly versions: Pick<WorldVersions, 'restore'>;
+  readonly versions: Pick<WorldVersions, 'restore' | 'knowsNewer'>;
   readonly keyUse: Pick<KeyUse, 'note'>;
 }
 
@@ -110,7 +110,8 @@ export class Authorizer {
     const first = this.#isFresh() ? await rateLimiter.check(request(false), nowMs) : UNVERIFIED;
     if (first.kind === 'limited') return first;
     if (first.kind !== 'pass') {
-      await this.#bringUp(first.kind === 'stale' ? first.worlds : []);
+      const stale = first.kind === 'stale' ? first.worlds : [];
+      await this.#bringUp(stale, first.kind === 'unverified' ? caller.worldIds : []);
       const verdict = await rateLimiter.check(request(true), nowMs);
       if (verdict.kind === 'limited') return verdict;
     }
@@ -149,7 +150,8 @@ export class Authorizer {
     return thenAtOnce(this.#check(request, call), (verdict) => {
       if (verdict.kind === 'limited') return verdict;
       if (verdict.kind === 'pass' && isFresh) return this.#outcome(call, key, denial);
-      return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
+      const stale = verdict.kind === 'stale' ? verdict.worlds : [];
+      return this.#verify(call, stale, verdict.kind === 'unverified' ? key.worldIds : []);
     });
   }
 
@@ -163,10 +165,17 @@ export class Authorizer {
     return { kind: 'granted', caller };
   }
 
-  /** Brings memory up to date with Postgres and decides again; the address has been counted. */
-  async #verify(call: PendingCall, worlds: readonly StaleWorld[]): Promise<AccessDecision> {
+  /**
+   * Brings memory up to date with Postgres and decides again; the address has been counted. `uncompared`: worlds whose
+   * versions Redis could not compare.
+   */
+  async #verify(
+    call: PendingCall,
+    worlds: readonly StaleWorld[],
+    uncompared: readonly number[],
+  ): Promise<AccessDecision> {
     call.span?.step('catch up', IN_POSTGRES);
-    await this.#bringUp(worlds);
+    await this.#bringUp(worlds, uncompared);
     call.span?.step('decide again');
     const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
     if (key === undefined) return KEY_INVALID;
@@ -181,7 +190,7 @@ export class Authorizer {
    * Catches up with Postgres and gives Redis the versions that it lacks. When Postgres is lost but nobody knows of
    * anything newer than memory, memory may answer.
    */
-  async #bringUp(worlds: readonly StaleWorld[]): Promise<void> {
+  async #bringUp(worlds: readonly StaleWorld[], uncompared: readonly number[]): Promise<void> {
     const { fleet, follower, versions } = this.#ports;
     try {
       if (follower.isUnresponsive) throw new DeadlineExceeded('Postgres does not answer');
@@ -189,6 +198,8 @@ export class Authorizer {
     } catch (error) {
       const newerExists = worlds.some(({ state }) => state === 'newer');
       if (newerExists || !isUnavailable(error) || follower.applied.heldLagMs() > TRUST_MEMORY_MS) throw error;
+      const present = uncompared.map((worldId) => fleet.worldVersion(worldId));
+      if (present.length > 0 && (await versions.knowsNewer(uncompared, present))) throw error;
       return;
     }
     for (const world of worlds) {

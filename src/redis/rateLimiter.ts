@@ -59,6 +59,11 @@ export interface WorldVersions {
    * gone: then a writer has published a version in between, and this one may be older.
    */
   restore(worldId: number, version: number, ticket: string): Promise<boolean>;
+  /**
+   * Called by a reader that cannot ask Postgres, and whose versions Redis has not compared, perhaps since it was slow: whether
+   * Redis knows a newer version of one of the worlds. False when it does not answer either.
+   */
+  knowsNewer(worldIds: readonly number[], versions: readonly number[]): Promise<boolean>;
 }
 
 /** For a single process, which has no other pods to tell. */
@@ -66,6 +71,7 @@ export const localWorldVersions: WorldVersions = {
   publish: async () => true,
   confirm: async () => true,
   restore: async () => true,
+  knowsNewer: async () => false,
 };
 
 /** Calls per window; 0 switches a limit off. */

@@ -128,6 +128,8 @@ interface RedisPortOptions {
 
 /** A call waits this long for Redis. A local Redis answers in well under 1 ms. */
 const DEADLINE_MS = 100;
+/** So long waits who has nobody else to ask. */
+const PATIENT_DEADLINE_MS = 500;
 /** After an error no command is sent for this long. Then one command tries, while the others still fail at once. */
 const REST_MS = 1_000;
 
@@ -143,6 +145,7 @@ export class RedisPort {
   #session = 0;
   #up = false;
   #restUntilMs = 0;
+  #patientRestUntilMs = 0;
   #isProbing = false;
 
   constructor(redis: Redis, { onEvent, deadlineMs = DEADLINE_MS, restMs = REST_MS }: RedisPortOptions) {
@@ -195,23 +198,23 @@ export class RedisPort {
     if (!this.isUsable) return fail('Redis is not usable now');
     const isProbe = !this.#up;
     if (isProbe) this.#isProbing = true;
-    const answer = await this.#withinDeadline(command(this.#redis));
+    const answer = await within(this.#deadlineMs, command(this.#redis));
     if (isProbe) this.#isProbing = false;
     if (answer.ok) this.#markUp();
     else this.#markDown(answer.error);
     return answer;
   }
 
-  #withinDeadline<T>(answer: Promise<T>): Promise<Result<T, string>> {
-    return new Promise((resolve) => {
-      // If this process itself stalled, the answer is waiting in the socket: read the sockets once before giving up.
-      const giveUp = () => setImmediate(() => resolve(fail(`no answer in ${this.#deadlineMs} ms`)));
-      const timer = setTimeout(giveUp, this.#deadlineMs);
-      answer
-        .then(ok, (error: unknown) => fail(error instanceof Error ? error.message : String(error)))
-        .then(resolve)
-        .finally(() => clearTimeout(timer));
-    });
+  /**
+   * As `send`, but waits longer, and also asks a Redis that has just given no answer in time, as long as it is connected.
+   * When that was in vain, the next calls fail at once for a while.
+   */
+  async sendPatiently<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, string>> {
+    const isResting = performance.now() < this.#patientRestUntilMs;
+    if (isResting || this.#redis.status !== 'ready') return fail('Redis is not usable now');
+    const answer = await within(PATIENT_DEADLINE_MS, command(this.#redis));
+    if (!answer.ok) this.#patientRestUntilMs = performance.now() + this.#restMs;
+    return answer;
   }
 
   #markUp(): void {
@@ -226,6 +229,18 @@ export class RedisPort {
     this.#up = false;
     this.#onEvent({ kind: 'lost', reason });
   }
+}
+
+function within<T>(deadlineMs: number, answer: Promise<T>): Promise<Result<T, string>> {
+  return new Promise((resolve) => {
+    // If this process itself stalled, the answer is waiting in the socket: read the sockets once before giving up.
+    const giveUp = () => setImmediate(() => resolve(fail(`no answer in ${deadlineMs} ms`)));
+    const timer = setTimeout(giveUp, deadlineMs);
+    answer
+      .then(ok, (error: unknown) => fail(error instanceof Error ? error.message : String(error)))
+      .then(resolve)
+      .finally(() => clearTimeout(timer));
+  });
 }
 
 interface LuaScript {

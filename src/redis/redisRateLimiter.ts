@@ -284,6 +284,13 @@ export class RedisWorldVersions implements WorldVersions {
   async restore(worldId: number, version: number, ticket: string): Promise<boolean> {
     return (await this.#port.run(REDEEM, [this.#names.world(worldId)], [version, CONFIRMED_MS, ticket])).ok;
   }
+
+  async knowsNewer(worldIds: readonly number[], versions: readonly number[]): Promise<boolean> {
+    const names = worldIds.map((worldId) => this.#names.world(worldId));
+    const answer = await this.#port.sendPatiently((redis) => redis.mget(names));
+    // A ticket is not a number.
+    return answer.ok && answer.value.some((known, i) => Number(known) > (versions[i] as number));
+  }
 }
 
 /** The version never falls, and its time to live is never shortened. A ticket is not a number, so it is replaced. */

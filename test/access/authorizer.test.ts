@@ -85,6 +85,8 @@ interface Desk {
     onCatchUp: () => void | Promise<void>;
   };
   readonly restored: string[];
+  /** What it knows when it is asked patiently, and how often it was. */
+  readonly redis: { worldId: number; version: number; asked: number };
 }
 
 /** An authorizer with a key in memory, a rate limiter, and a Postgres that answers as the test says. */
@@ -94,6 +96,7 @@ function open(rateLimiter: RateLimiter, key: KeyState | null = FINE): Desk {
   const fleet = new Fleet();
   const store: Store = { row: undefined, isLost: false, reads: 0, onRead: () => undefined };
   const restored: string[] = [];
+  const redis = { worldId: 0, version: 0, asked: 0 };
   const feed = {
     lagMs: 0,
     isUnresponsive: false,
@@ -127,6 +130,10 @@ function open(rateLimiter: RateLimiter, key: KeyState | null = FINE): Desk {
     },
     versions: {
       restore: async (worldId, version, ticket) => restored.push(`${worldId} ${version} ${ticket}`) > 0,
+      knowsNewer: async (worldIds, versions) => {
+        redis.asked++;
+        return worldIds.some((worldId, n) => redis.worldId === worldId && redis.version > (versions[n] ?? 0));
+      },
     },
     keyUse: { note: () => undefined },
   });
@@ -140,6 +147,7 @@ function open(rateLimiter: RateLimiter, key: KeyState | null = FINE): Desk {
     fleet,
     feed,
     restored,
+    redis,
   };
 }
 
@@ -249,7 +257,7 @@ describe('judgement', () => {
         isUnresponsive: false,
         catchUp: () => assert.fail(),
       },
-      versions: { restore: () => assert.fail() },
+      versions: { restore: () => assert.fail(), knowsNewer: () => assert.fail() },
       keyUse: { note: () => assert.fail('it was not let in') },
     });
     const client = { address: address('192.0.2.1'), certain: false, network: '192.0.2.1' };
@@ -357,6 +365,21 @@ describe('memory is in doubt', () => {
       else await assert.rejects(desk.authorize(KEY), DeadlineExceeded);
       assert.deepEqual(desk.restored, [], 'nobody vouches for what was not compared');
     }
+  });
+
+  test('Postgres is lost and Redis compared nothing: it is asked once more, patiently', async () => {
+    const desk = open(doubting(UNVERIFIED));
+    desk.feed.onCatchUp = lost;
+    desk.fleet.raiseVersion(12, 9);
+    Object.assign(desk.redis, { worldId: 12, version: 9 });
+    assert.equal(await desk.authorize(KEY), 'authorized 7');
+    desk.redis.version = 10;
+    await assert.rejects(desk.authorize(KEY), DeadlineExceeded);
+    assert.equal(desk.redis.asked, 2);
+    const compared = open(doubting(MISSING));
+    compared.feed.onCatchUp = lost;
+    assert.equal(await compared.authorize(KEY), 'authorized 7');
+    assert.equal(compared.redis.asked, 0, 'what was compared is not asked for again');
   });
 
   test('what is a mistake and no loss is not passed over', async () => {

@@ -83,7 +83,7 @@ export function openMemoryPod(
       keyring,
       rateLimiter: new LocalRateLimiter({ limits: { ipMinute: 0, keyMinute: 0, keyHour: 0 } }),
       follower,
-      versions: { restore: async () => true },
+      versions: { restore: async () => true, knowsNewer: async () => false },
       keyUse: { note: () => undefined },
     }),
     log: lines,

@@ -62,6 +62,18 @@ describe('a pod that has lost Postgres', { skip: skipWithoutRedis() }, () => {
     await waitFor(async () => (await nameOnOther()) === 'after');
   });
 
+  test('and gets answers of Redis late waits for them before it answers from memory', async (t) => {
+    const { writer, toPostgres, toRedis, areaId, nameOnOther } = await start(t);
+    toPostgres.part();
+    // Longer than a call waits for Redis while Postgres can be asked.
+    toRedis.delayMs = 100;
+    assert.equal((await writer.patch(areaId, { name: 'after' })).status, 200);
+    for (let n = 0; n < 5; n++) assert.equal(await nameOnOther(), '503 SERVICE_UNAVAILABLE');
+    toRedis.delayMs = 0;
+    toPostgres.heal();
+    await waitFor(async () => (await nameOnOther()) === 'after');
+  });
+
   test('and Redis as well answers from memory, and is told of writes as soon as it has one of them', async (t) => {
     const { writer, toPostgres, toRedis, areaId, nameOnOther } = await start(t);
     toPostgres.part();
