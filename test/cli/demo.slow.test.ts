@@ -81,7 +81,7 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
   await take(page, 'console-map.png');
   await page.locator('.row').first().click();
   await page.getByRole('button', { name: 'Today' }).click();
-  const course = page.locator('.course svg');
+  const course = page.getByRole('img', { name: 'Speed over the day' });
   const again = page.getByRole('button', { name: 'Try again' });
   await waitFor(async () => {
     // A busy machine may have refused to read the day.
