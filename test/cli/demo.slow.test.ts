@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
 import { MINUTE_MS } from '../../src/lib/time.ts';
 import { exists } from '../../src/postgres/embedded/dataFolder.ts';
@@ -59,10 +59,12 @@ async function takenPort(t: TestContext): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-async function take(page: Page, name: string): Promise<void> {
+/** `shown`: what has to be in sight, wherever new events have moved it. */
+async function take(page: Page, name: string, shown?: Locator): Promise<void> {
   if (PICTURES === undefined) return;
   await page.waitForTimeout(SETTLE_MS);
   await waitFor(() => page.evaluate<boolean>(ALL_DRAWN), 'the map lacks tiles');
+  await shown?.scrollIntoViewIfNeeded();
   await page.screenshot({ path: join(PICTURES, name) });
 }
 
@@ -117,8 +119,7 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
     .filter({ hasText: /entered|left/ })
     .waitFor();
   await page.emulateMedia({ colorScheme: 'dark' });
-  await page.locator('.why').scrollIntoViewIfNeeded();
-  await take(page, 'console-why.png');
+  await take(page, 'console-why.png', page.locator('.why'));
 }
 
 /** Drawing maps without a graphics card, or other work beside it, leaves the demo too little of a processor to say nothing. */
