@@ -35,14 +35,14 @@ up() {
   mkdir -p "$FOLDER"
   chmod 755 "$FOLDER"
   echo "$FOLDER $PORT" >"$STATE"
-  install -d -o postgres -g postgres -m 700 "$FOLDER/data" "$FOLDER/repository" "$FOLDER/work"
+  install -d -o postgres -g postgres -m 700 "$FOLDER/data" "$FOLDER/repository" "$FOLDER/scratch"
   sed -e "s|=/var/lib/pgbackrest$|=$FOLDER/repository|" -e "s|=/var/lib/postgresql/15/main$|=$FOLDER/data|" \
     "$SETTINGS/pgbackrest.conf" >"$FOLDER/pgbackrest.conf"
   as_postgres initdb --pgdata="$FOLDER/data" --auth=trust --encoding=UTF8 --data-checksums >"$FOLDER/initdb.log"
   cat - "$SETTINGS/archive.conf" >>"$FOLDER/data/postgresql.conf" <<CONF
 listen_addresses = '127.0.0.1'
 port = $PORT
-unix_socket_directories = '$FOLDER/work'
+unix_socket_directories = '$FOLDER/scratch'
 max_connections = 200
 CONF
   start
@@ -50,20 +50,21 @@ CONF
 
 # The programs of Postgres and pgBackRest, also when Postgres itself calls them.
 as_postgres() {
-  (cd "$FOLDER/work" && setpriv --reuid=postgres --regid=postgres --init-groups \
-    env HOME="$FOLDER/work" PATH="$BINARIES:$PATH" PGBACKREST_CONFIG="$FOLDER/pgbackrest.conf" \
-    PGBACKREST_LOG_PATH="$FOLDER/work" PGBACKREST_LOCK_PATH="$FOLDER/work" PGBACKREST_LOG_LEVEL_CONSOLE=info \
-    PGBACKREST_PG1_PORT="$PORT" PGBACKREST_PG1_SOCKET_PATH="$FOLDER/work" "$@")
+  (cd "$FOLDER/scratch" && setpriv --reuid=postgres --regid=postgres --init-groups \
+    env HOME="$FOLDER/scratch" PATH="$BINARIES:$PATH" PGBACKREST_CONFIG="$FOLDER/pgbackrest.conf" \
+    PGBACKREST_LOG_PATH="$FOLDER/scratch" PGBACKREST_LOCK_PATH="$FOLDER/scratch" PGBACKREST_LOG_LEVEL_CONSOLE=info \
+    PGBACKREST_PG1_PORT="$PORT" PGBACKREST_PG1_SOCKET_PATH="$FOLDER/scratch" "$@")
 }
 
 url() { echo "postgres://postgres@127.0.0.1:$PORT/postgres"; }
 
 run() { as_postgres bash -euo pipefail -c "$1"; }
 
-query() { as_postgres psql --host="$FOLDER/work" --port="$PORT" --no-psqlrc --tuples-only --no-align --command="$1"; }
+query() { as_postgres psql --host="$FOLDER/scratch" --port="$PORT" --no-psqlrc --tuples-only --no-align --command="$1"; }
 
 start() {
-  as_postgres pg_ctl --pgdata="$FOLDER/data" --log="$FOLDER/work/postgres.log" --timeout=600 --wait start >/dev/null </dev/null
+  as_postgres pg_ctl --pgdata="$FOLDER/data" --log="$FOLDER/scratch/postgres.log" --timeout=600 --wait start \
+    >/dev/null </dev/null || { tail -n 20 "$FOLDER/scratch/postgres.log" >&2; exit 1; }
   until [ "$(query 'select not pg_is_in_recovery()')" = t ]; do sleep 0.1; done
 }
 
@@ -78,12 +79,19 @@ archive() {
 }
 
 destroy() {
-  local postmaster
-  postmaster=$(head -n 1 "$FOLDER/data/postmaster.pid")
-  # Its children may end while they are listed.
-  kill -KILL "$postmaster" $(pgrep --parent "$postmaster") 2>/dev/null || true
+  local left
+  # The first process goes first, so that it starts no others. One that lived on would write into what is restored.
+  kill -KILL "$(head -n 1 "$FOLDER/data/postmaster.pid")"
+  while left=$(processes) && [ -n "$left" ]; do
+    # Some may end while they are listed.
+    kill -KILL $left 2>/dev/null || true
+    sleep 0.1
+  done
   find "$FOLDER/data" -mindepth 1 -delete
 }
+
+# All of Postgres work in its data directory.
+processes() { find /proc/[0-9]*/cwd -maxdepth 0 -lname "$FOLDER/data" 2>/dev/null | cut -d / -f 3 || true; }
 
 down() {
   [ ! -e "$FOLDER/data/postmaster.pid" ] || destroy
