@@ -15,14 +15,21 @@ export interface StoredPoint {
 
 /** All points that Postgres holds, as rows and packed, by device and time. A point that is held twice is there twice. */
 export async function storedPoints(sql: Sql): Promise<StoredPoint[]> {
-  const rows = await sql<{ imei: string; recorded_at: Date; latitude: number; longitude: number }[]>`
-    select d.imei, p.recorded_at, p.latitude, p.longitude from position p join device d on d.id = p.device_id`;
+  // In one snapshot: what is packed in between would be found twice.
+  const [rows, packed] = await sql.begin(
+    'isolation level repeatable read read only',
+    async (tx) =>
+      [
+        await tx<{ imei: string; recorded_at: Date; latitude: number; longitude: number }[]>`
+      select d.imei, p.recorded_at, p.latitude, p.longitude from position p join device d on d.id = p.device_id`,
+        await tx<(SelectedPacked & { imei: string })[]>`
+      select d.imei, ${PACKED_LIST} from packed_points p join device d on d.id = p.device_id`,
+      ] as const,
+  );
   const points = rows.map((row): StoredPoint => {
     const { imei, latitude: lat, longitude: lng } = row;
     return { imei, recordedAtMs: row.recorded_at.getTime(), lat, lng };
   });
-  const packed = await sql<(SelectedPacked & { imei: string })[]>`
-    select d.imei, ${PACKED_LIST} from packed_points p join device d on d.id = p.device_id`;
   for (const row of packed) {
     const { count, recordedAtMs, lats, lngs } = unpackRow(packedRowOf(0, row)).columns();
     for (let n = 0; n < count; n++)
