@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connectRedis } from '../../src/redis/redisConnection.ts';
+import { connectRedis, RedisPort } from '../../src/redis/redisConnection.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, SILENT, startPod } from './pod.ts';
 
@@ -69,6 +69,17 @@ describe('a connection to Redis', { skip: skipWithoutRedis() }, () => {
     const redis = connectRedis(server.url, SILENT);
     t.after(() => redis.disconnect());
     await assert.rejects(redis.get('anything'));
+  });
+
+  test('that one caller has asked patiently in vain makes no other wait, and takes other commands', async (t) => {
+    const server = await startRedis(t);
+    const redis = connectRedis(server.url, SILENT);
+    t.after(() => redis.disconnect());
+    const port = new RedisPort(redis, { onEvent: () => undefined, deadlineMs: 60_000, restMs: 600_000 });
+    await eventually('connected', () => port.isUp);
+    assert.equal((await port.sendPatiently(() => new Promise(() => undefined))).ok, false);
+    assert.equal((await port.sendPatiently(() => assert.fail('it is asked'))).ok, false);
+    assert.equal((await port.send((own) => own.ping())).ok, true);
   });
 
   test('does not accept what is no URL', () => {
