@@ -135,7 +135,7 @@ export class Follower implements LogFollower {
   };
 
   readonly #noteError = (error: unknown): void => {
-    // A read that waited for another one until the pod was stopped is no trouble.
+    // Stopping the pod rejects a read that waits for another one. That is not a failure.
     if (!this.#isFailing && !this.#isStopped)
       this.#ports.log.warn({ err: error }, 'the change log cannot be read; trying again');
     this.#isFailing = true;

@@ -32,7 +32,7 @@ const WRITABLE: Targets = {
   ]),
   because: 'since the service writes',
 };
-/** The primary answers when there is no standby, so `prefer-standby` means the same as `standby`. */
+/** Both mean the same here: reads go to the primary whenever no standby can be reached. */
 const STANDBYS: Targets = {
   byValue: new Map<string, Target>([
     ['standby', 'standby'],

@@ -60,8 +60,8 @@ export interface WorldVersions {
    */
   restore(worldId: number, version: number, ticket: string): Promise<boolean>;
   /**
-   * Called by a reader that cannot ask Postgres, and whose versions Redis has not compared, perhaps since it was slow: whether
-   * Redis knows a newer version of one of the worlds. False when it does not answer either.
+   * Whether Redis knows a newer version of one of the worlds; false when it does not answer either. Called by a reader that
+   * cannot ask Postgres and whose versions Redis has not compared, perhaps because it was slow.
    */
   knowsNewer(worldIds: readonly number[], versions: readonly number[]): Promise<boolean>;
 }

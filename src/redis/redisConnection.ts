@@ -128,7 +128,7 @@ interface RedisPortOptions {
 
 /** A call waits this long for Redis. A local Redis answers in well under 1 ms. */
 const DEADLINE_MS = 100;
-/** So long waits who has nobody else to ask. */
+/** The same for a caller that has nobody else to ask. */
 const PATIENT_DEADLINE_MS = 500;
 /** After an error no command is sent for this long. Then one command tries, while the others still fail at once. */
 const REST_MS = 1_000;
@@ -207,7 +207,7 @@ export class RedisPort {
 
   /**
    * As `send`, but waits longer, and also asks a Redis that has just given no answer in time, as long as it is connected.
-   * When that was in vain, the next calls fail at once for a while.
+   * After such a call has failed, further ones fail at once for the length of the rest.
    */
   async sendPatiently<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, string>> {
     const isResting = performance.now() < this.#patientRestUntilMs;

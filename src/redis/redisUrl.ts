@@ -33,8 +33,8 @@ const REDIS_PORT = 6_379;
 /**
  * Reads a URL of Redis: redis[s]://user:word@host:6379/0, or that of a master that sentinels know by name:
  * redis[s]+sentinel://name@host1:26379,host2:26379/0?password=word, or that of a Redis Cluster:
- * redis[s]+cluster://host1:6379,host2:6379?password=word. The optional s stands for TLS. Each error is the end of a sentence
- * that begins with the name of the variable. No error repeats a part of the URL, which may hold a password.
+ * redis[s]+cluster://host1:6379,host2:6379?password=word. The optional s stands for TLS. An error completes a sentence
+ * that begins with the name of the variable, and never repeats a part of the URL, which may hold a password.
  */
 export function parseRedisUrl(text: string): Result<RedisUrl, string[]> {
   const parts = SEVERAL_HOSTS.exec(text)?.groups as unknown as Parts | undefined;

@@ -62,7 +62,7 @@ export class Ages {
     return nowMs - this.#usedAtMs > UNUSED_MS;
   }
 
-  /** Adds all devices of the world, once. The world may change meanwhile. */
+  /** Adds all devices of the world, unless that has been done. The world may change between two steps. */
   *fill(devices: SortedList<number, number>, nowMs: number): Steps<void> {
     this.#usedAtMs = Math.max(this.#usedAtMs, nowMs);
     if (this.#isComplete) return;

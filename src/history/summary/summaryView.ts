@@ -31,7 +31,7 @@ export const TIME_ZONE = {
   errorMessage: 'tz must be a name of the IANA time zone database, such as Europe/Rome',
 } as const satisfies Parameter & { errorMessage: string };
 
-/** The time zone that a query names and its calendar days; null if there is no such zone. */
+/** The time zone named by a query, and its calendar days. Null for an unknown time zone. */
 export function readTimeZone(query: Query): { readonly tz: string; readonly days: LocalDays } | null {
   const sent = query[TIME_ZONE.name] ?? '';
   if (isBlank(sent) || sent === UTC) return { tz: UTC, days: LocalDays.UTC };

@@ -67,7 +67,7 @@ function addTo(map: MapLibre): void {
     layout: { 'line-cap': 'round', 'line-join': 'round' },
     paint: {
       'line-color': ['interpolate', ['linear'], ['zoom'], 12, afar, 14.5, close],
-      // Close up the ends of lines lie on each other, which would be seen.
+      // Lines overlap at their ends, which shows at high zooms unless they are opaque.
       'line-opacity': [
         'interpolate',
         ['linear'],

@@ -17,7 +17,7 @@ const FORMATS = ['csv', 'gpx', 'geojson', 'parquet'];
 
 /** The most that a call lists. */
 const EVENTS_MAX = 200;
-/** Who stands for so long is parked, and a longer silence is a gap (docs/history.md). */
+/** A vehicle that stands this long is parked; a longer time without points is a gap (docs/history.md). */
 const PARKED_FROM_MS = 120_000;
 const GAP_FROM_MS = 600_000;
 
