@@ -14,7 +14,7 @@ const FOLDER = join(PROJECT, 'deploy', 'drills');
 const scripts = globSync('*.sh', { cwd: FOLDER }).sort();
 /** Programs that scripts may call by their name: a function that is misspelt is none of them. */
 const PROGRAMS =
-  'cat chmod chown curl cut dirname env find head install ip mkdir pgrep readlink rm sed setpriv setsid sleep tail tr uname'.split(
+  'cat chmod chown curl cut dirname env find head install ip mkdir readlink rm sed setpriv setsid sleep tail tr uname'.split(
     ' ',
   );
 /** Variables that a shell has from the start. */
