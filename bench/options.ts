@@ -8,6 +8,8 @@ export interface BenchOptions {
   /** Adds a record of the run, and writes the results from all records. */
   readonly record: boolean;
   readonly results: boolean;
+  /** Measures nothing either: prints HELP and the cases. */
+  readonly help: boolean;
   readonly profile: boolean;
   readonly seconds: number;
   readonly sizes: readonly number[] | null;
@@ -15,6 +17,20 @@ export interface BenchOptions {
   readonly rounds: number;
   readonly pods: 1 | 2;
 }
+
+export const HELP = `npm run bench [case…] [-- options]
+
+Measures the cases named, or all, each in a new process on an empty database, and compares the results with their budgets.
+
+  --smoke        only shows that the cases work
+  --seconds S    for each measurement, 9 if not said
+  --sizes N,…    instead of the numbers of devices that a case chooses
+  --rounds N     runs each case N times: medians, and how much equal rounds differ
+  --pods 2       two pods serve together, on one Postgres and Redis
+  --profile      also shows where the time goes, and keeps .cpuprofile files
+  --record       adds a record to bench/results, and writes RESULTS.md and the figures of the documentation
+  --results      only writes those two from the records
+  --help         prints this`;
 
 const SECONDS = 9;
 const SECONDS_MAX = 3_600;
@@ -25,6 +41,7 @@ const OPTIONS = {
   smoke: FLAG,
   record: FLAG,
   results: FLAG,
+  help: FLAG,
   profile: FLAG,
   seconds: { type: 'string' },
   sizes: { type: 'string' },

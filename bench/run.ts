@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Measured } from './benchCase.ts';
 import { describeMachine } from './measure/machine.ts';
 import { metricsOf } from './measure/noise.ts';
-import { type BenchOptions, parseOptions } from './options.ts';
+import { type BenchOptions, HELP, parseOptions } from './options.ts';
 import { evaluateBudgets, readBudgets } from './report/budgets.ts';
 import { formatDuration, formatMachine, formatRun, formatVerdicts } from './report/report.ts';
 import {
@@ -18,11 +18,10 @@ import {
   writeRecord,
   writeResults,
 } from './report/results.ts';
-import { type CasePlace, type CaseRun, findCases, runCase } from './runCase.ts';
+import { type CasePlace, type CaseRun, findCases, loadCase, runCase } from './runCase.ts';
 import { type BenchCluster, openCluster } from './setup/cluster.ts';
 
-// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--rounds N] [--pods 2] [--profile] | --record … | --results]
-// Measures each case in a new process and compares it with budgets.json. --smoke only shows that the cases work.
+// npm run bench: measures each case in a new process and compares it with budgets.json.
 
 const EXIT_INTERRUPTED = 130;
 /** A look whether cases work measures nothing, and waits more than it computes: so many go on at once. */
@@ -39,6 +38,11 @@ async function main(): Promise<number> {
   if (!options.ok) {
     for (const error of options.error) console.error(error);
     return 2;
+  }
+  if (options.value.help) {
+    console.log(`${HELP}\n\ncases:`);
+    for (const [name, place] of cases) console.log(`  ${name.padEnd(17)} ${(await loadCase(place)).about}`);
+    return 0;
   }
   if (options.value.results) {
     await writeResults();

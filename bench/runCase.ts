@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CaseOutcome } from './benchCase.ts';
+import type { BenchCase, CaseOutcome } from './benchCase.ts';
 import { openWorker } from './worker.ts';
 import type { CaseQuestion } from './workers/caseProcess.ts';
 
@@ -51,4 +51,10 @@ export async function findCases(): Promise<ReadonlyMap<string, CasePlace>> {
     }
   }
   return new Map(cases.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Loads the case that stands there. */
+export async function loadCase({ path, exported }: CasePlace): Promise<BenchCase> {
+  const cases = (await import(path)) as Readonly<Record<string, BenchCase>>;
+  return cases[exported] as BenchCase;
 }

@@ -1,5 +1,5 @@
-import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
-import type { CasePlace } from '../runCase.ts';
+import type { CaseContext, CaseOutcome } from '../benchCase.ts';
+import { type CasePlace, loadCase } from '../runCase.ts';
 import { answerQuestions } from '../worker.ts';
 
 export interface CaseQuestion {
@@ -9,7 +9,6 @@ export interface CaseQuestion {
 
 // A worker: runs one case in a new process, so that earlier cases do not affect its memory or compiled code.
 answerQuestions(async ({ place, context }: CaseQuestion): Promise<CaseOutcome> => {
-  const cases = (await import(place.path)) as Readonly<Record<string, BenchCase>>;
-  const bench = cases[place.exported] as BenchCase;
+  const bench = await loadCase(place);
   return bench.run({ ...context, say: (line) => process.stderr.write(`    ${line}\n`) });
 });

@@ -51,11 +51,11 @@ describe('npm run bench', () => {
     assert.equal(databasesLeft, 0);
   });
 
-  test('measures streams that all see the same devices', async (t) => {
-    const { code, out, err } = await bench(t, ['--smoke', 'fanout']);
-    assert.equal(code, 0, err + out);
-    assert.match(out, /points\/s to 50 streams .*messages\/s/);
-    assert.match(out, /messages_per_core_second \d.*viewer_share_of_bytes 0\.0/);
+  test('prints its options and what each case measures', async (t) => {
+    const { code, out, err } = await bench(t, ['--help']);
+    assert.equal(code, 0, err);
+    assert.match(out, /^ {2}--rounds N /m);
+    assert.match(out, /^ {2}fanout {2,}streams of one account/m);
   });
 
   test('fails when a case fails: the ingest case, on a server with fsync off', async (t) => {
