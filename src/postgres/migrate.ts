@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MIGRATIONS_FOLDER, type Migration, readMigrations } from './migrationFiles.ts';
+import { type FileStatement, MIGRATIONS_FOLDER, type Migration, readMigrations } from './migrationFiles.ts';
 import {
   finishSteps,
   isLocked,
@@ -11,7 +11,6 @@ import {
 } from './migrationSteps.ts';
 import type { Sql, Tx } from './sql.ts';
 import { isUnavailable, sqlState } from './sqlErrors.ts';
-import type { FileStatement } from './sqlStatements.ts';
 
 /** Logs a message, with details as fields. */
 export type Log = (message: string, fields?: object) => void;

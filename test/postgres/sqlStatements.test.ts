@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { splitStatements } from '../../src/postgres/sqlStatements.ts';
+import { splitStatements } from '../../src/postgres/migrationFiles.ts';
 
 const textsOf = (file: string): string[] => splitStatements(file).map(({ text }) => text);
 

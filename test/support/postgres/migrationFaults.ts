@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { splitStatements } from '../../../src/postgres/migrationFiles.ts';
 import type { Tx } from '../../../src/postgres/sql.ts';
 import { sqlState } from '../../../src/postgres/sqlErrors.ts';
-import { splitStatements } from '../../../src/postgres/sqlStatements.ts';
 
 /** Which tables can be so large that to read one takes seconds, and which never are. Partitions are their tables. */
 export const TABLE_SIZES: { readonly large: readonly string[]; readonly small: readonly string[] } =
