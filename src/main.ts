@@ -29,7 +29,7 @@ try {
   if (stopping === null) announce(service);
 } catch (error) {
   reportFailure(error instanceof Error ? error.message : 'the service cannot start', error);
-  process.exitCode = 1;
+  process.exit(1); // a connection to somebody who is silent would keep the process alive
 }
 
 /** Stops the service, even while it is still starting. Further calls have no effect. */
@@ -49,7 +49,7 @@ function stop(reason: string, exitCode: number): void {
       log.info({}, 'stopped');
       process.exit(exitCode);
     },
-    () => clearTimeout(startLimit), // it could not start, which was reported
+    () => undefined, // it could not start: that is reported, and the process ends
   );
 }
 

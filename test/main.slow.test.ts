@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '../src/lib/time.ts';
 import { openSql } from '../src/postgres/sql.ts';
+import { openLine } from './support/line.ts';
 import { patienceMs } from './support/patience.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
@@ -53,7 +54,40 @@ async function stayOnPort(t: TestContext): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-describe('a start that cannot be', { concurrency: 2 }, () => {
+/** The advisory lock under which the schema is updated. */
+const MIGRATION_LOCK = 7_215_081_946;
+/** The end of a start whose line is silent: after 40 s, its longest wait for an answer, and a stop of ten. */
+const SILENCE_LIMIT_MS = patienceMs(70_000);
+const NO_ANSWER = 'Postgres cannot be reached (NO_ANSWER)';
+
+/** A start over a line of its own, for one second. */
+async function startOverLine(t: TestContext) {
+  const { url } = await createDatabase(t);
+  const line = await openLine(t, Number(new URL(url).port));
+  const env = {
+    ...serviceEnv(url.replace(new URL(url).host, `127.0.0.1:${line.port}`)),
+    STARTUP_WAIT_SECONDS: '1',
+  };
+  return { url, line, start: () => startProcess(t, env) };
+}
+
+/** A start that waits for the end of a migration of another process. */
+async function startBehindMigration(t: TestContext) {
+  const { url, line, start } = await startOverLine(t);
+  const sql = openSql(url, { maxConnections: 1, name: 'test' });
+  t.after(() => sql.end());
+  const release = await holdTransaction(
+    sql,
+    (tx) => tx`select pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`,
+  );
+  const service = start();
+  await waitFor(() => said(service).includes('waiting for another process'));
+  return { line, service, release };
+}
+
+const lastWords = ({ lines }: ServiceProcess): string => JSON.parse(lines.at(-1) ?? '{}').msg;
+
+describe('a start that cannot be', { concurrency: 4 }, () => {
   test('wrong variables: a line for each, nothing else, exit 1', async (t) => {
     const service = startProcess(t, {
       PORT: '65536',
@@ -85,6 +119,31 @@ describe('a start that cannot be', { concurrency: 2 }, () => {
   test('a database that is not there ends it without a word of the password', async (t) => {
     const nobody = `postgres://fleet:${WRONG_PASSWORD}@127.0.0.1:${await findFreePort()}/fleet`;
     await proveRefused(t, nobody, 1);
+  });
+
+  test('a line to Postgres that falls silent ends it, which it says', async (t) => {
+    const { line, start } = await startOverLine(t);
+    const service = start();
+    await waitFor(() => line.sessions > 1);
+    line.fallSilent();
+    assert.deepEqual(await outcomeOf(service, SILENCE_LIMIT_MS), { code: 1, signal: null });
+    assert.equal(lastWords(service), NO_ANSWER);
+  });
+
+  test('the same while it waits for a migration, however long that takes', async (t) => {
+    const { line, service, release } = await startBehindMigration(t);
+    line.fallSilent();
+    assert.deepEqual(await outcomeOf(service, SILENCE_LIMIT_MS), { code: 1, signal: null });
+    assert.equal(lastWords(service), NO_ANSWER);
+    await release();
+  });
+
+  test('SIGTERM ends it while its line is silent, exit 0', async (t) => {
+    const { line, service, release } = await startBehindMigration(t);
+    line.fallSilent();
+    service.child.kill('SIGTERM');
+    assert.deepEqual(await outcomeOf(service), HANG_UP);
+    await release();
   });
 });
 

@@ -4,8 +4,9 @@ import type { AdminConfig } from '../config.ts';
 import { fail, type Result } from '../lib/result.ts';
 import { WorkTurns } from '../lib/workTurns.ts';
 import { withEmbedded } from '../postgres/embedded/embedded.ts';
+import { sessionName } from '../postgres/hosts.ts';
 import { type Log, migrate } from '../postgres/migrate.ts';
-import { openSql, type Sql, sessionName } from '../postgres/sql.ts';
+import { openSql, type Sql } from '../postgres/sql.ts';
 
 /** The database of a command, with its schema up to date. */
 export interface Session extends WritePorts {

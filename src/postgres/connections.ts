@@ -1,10 +1,10 @@
 import type { Client, Pool, QueryConfig } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
-import type { PostgresHosts } from './hosts.ts';
+import { type PostgresHosts, sessionName } from './hosts.ts';
 import type { ServerKnowledge } from './serverEntry.ts';
 import type { Lend, OnSqlError, Sql, SqlOptions } from './sql.ts';
-import { lendOf, openPool, sessionName, sqlOn } from './sql.ts';
+import { lendOf, openPool, sqlOn } from './sql.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is
@@ -233,7 +233,6 @@ export class SqlShares<Key> {
 /** Between two attempts to connect. Listeners poll as well, so a gap does no harm. */
 const RETRY_MS = 250;
 const ANSWER_LIMIT_MS = 5_000;
-const KEEP_ALIVE_DELAY_MS = 30_000;
 /** Where there are several hosts, the listener asks so often whether its own still answers, within this time. */
 const BEAT_MS = 1_000;
 const BEAT_LIMIT_MS = 2_000;
@@ -266,8 +265,6 @@ export function listen(hosts: PostgresHosts, channel: string, onNotify: () => vo
     const own = new hosts.Client({
       application_name: sessionName('listener'),
       query_timeout: ANSWER_LIMIT_MS,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
     client = own;
     // An error is always followed by the end of the connection, which leads to a retry.

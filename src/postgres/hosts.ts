@@ -1,15 +1,22 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import type { ClientBase, ClientConfig, PoolClient, PoolConfig, QueryConfig } from 'pg';
-import { Client, DatabaseError, Pool } from 'pg';
+import { Client, Pool } from 'pg';
 import { invariant } from '../lib/errors.ts';
 import { type PostgresUrl, parsePostgresUrl, parseReplicaUrl, type Target } from './postgresUrl.ts';
-import { isUnavailable, PostgresUnreachable } from './sqlErrors.ts';
+import { isUnavailable, ofPostgres, PostgresUnreachable } from './sqlErrors.ts';
 
 /** How long a connection to the only host may take, and to one of several, where another one may be the primary. */
 const CONNECT_LIMIT_MS = 5_000;
 const CONNECT_LIMIT_OF_SEVERAL_MS = 2_000;
 const ANSWER_LIMIT_MS = 2_000;
+/** A server closes a connection at once when it is told to. A silent one never does, and then this side closes it. */
+const CLOSE_LIMIT_MS = 2_000;
+/**
+ * A connection that carries nothing for so long, as while a statement takes hours, is asked for by the system, so that no
+ * firewall forgets it, and ends ten seconds later when its other end is gone.
+ */
+const KEEP_ALIVE_DELAY_MS = 30_000;
 
 type ClientClass = new (config?: ClientConfig) => Client;
 /** As the driver declares it. */
@@ -90,7 +97,7 @@ export class PostgresHosts {
       await prepare();
     } catch (error) {
       this.passOver(client);
-      throw error;
+      throw ofPostgres(error);
     }
     this.#serves(client);
   }
@@ -109,6 +116,7 @@ export class PostgresHosts {
   #clientClass(): ClientClass {
     const add = (client: ClientBase, host: number) => {
       this.#hostOf.set(client, host);
+      hostsOf.set(client, this);
       this.#open.add(client);
       client.once('end', () => this.#open.delete(client));
     };
@@ -119,7 +127,13 @@ export class PostgresHosts {
     return class extends Client {
       constructor(config?: ClientConfig) {
         const { index, own } = choose();
-        super({ ...config, ...own, connectionTimeoutMillis: limitMs });
+        super({
+          ...config,
+          ...own,
+          connectionTimeoutMillis: Math.min(limitMs, config?.connectionTimeoutMillis ?? limitMs),
+          keepAlive: true,
+          keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+        });
         add(this, index);
       }
 
@@ -135,8 +149,18 @@ export class PostgresHosts {
         super.connect((error: Error | null) => {
           if (!error) return tell(null, this);
           passOver(this);
-          tell(error instanceof DatabaseError ? error : new PostgresUnreachable(error));
+          tell(ofPostgres(error) as Error);
         });
+        return undefined;
+      }
+
+      override end(): Promise<void>;
+      override end(done: (error: Error) => void): void;
+      override end(done?: (error: Error) => void): Promise<void> | undefined {
+        const limit = setTimeout(() => cut(this), CLOSE_LIMIT_MS).unref();
+        this.once('end', () => clearTimeout(limit));
+        if (done === undefined) return super.end();
+        super.end(done);
         return undefined;
       }
     };
@@ -153,6 +177,23 @@ export class PostgresHosts {
     for (const other of this.#open) if (this.#hostOf.get(other) !== host) cut(other);
     this.#onMoved(this.#url.hosts[host]?.name as string);
   }
+}
+
+const hostsOf = new WeakMap<ClientBase, PostgresHosts>();
+
+/** A new connection, not open yet, to the host of `client`, or to the primary if another host is that by now. */
+export function clientBeside(client: ClientBase, config: ClientConfig): Client {
+  const hosts = hostsOf.get(client);
+  invariant(hosts !== undefined, 'every connection is made by PostgresHosts');
+  return new hosts.Client(config);
+}
+
+/**
+ * The name of a session of this service, as pg_stat_activity shows it. A version that stores what older ones cannot read
+ * gives its sessions another name, and waits until no session of the older ones is left.
+ */
+export function sessionName(task: string): string {
+  return `fleet ${task}`;
 }
 
 /**
@@ -192,6 +233,6 @@ function isOfOtherKind(error: unknown): boolean {
 }
 
 /** Ends a connection whose server may not answer any more. */
-function cut(client: ClientBase): void {
+export function cut(client: ClientBase): void {
   (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
 }

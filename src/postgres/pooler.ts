@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Client } from 'pg';
-import type { PostgresHosts } from './hosts.ts';
-import { sessionName } from './sql.ts';
-import { sqlState } from './sqlErrors.ts';
+import { type PostgresHosts, sessionName } from './hosts.ts';
+import { ofPostgres, sqlState } from './sqlErrors.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
 /** A pooler lends the session that was used last; others may be idle beside it. */
@@ -46,6 +45,8 @@ export async function sharesSessions(hosts: PostgresHosts): Promise<boolean> {
       if (!isBegun || (await sessionOf(holder)).pid === pid) return true;
     }
     return false;
+  } catch (error) {
+    throw ofPostgres(error);
   } finally {
     await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
   }

@@ -4,8 +4,9 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import { PostgresHosts } from './hosts.ts';
+import { whileAtWork } from './longStatement.ts';
 import { ENTER_LIMIT_MS, enterServer, type ServerKnowledge } from './serverEntry.ts';
-import { PostgresUnreachable } from './sqlErrors.ts';
+import { ofPostgres, PostgresUnreachable } from './sqlErrors.ts';
 import { compileSql, type Rows, type Run, type SqlText, Statement } from './sqlText.ts';
 
 /**
@@ -21,7 +22,7 @@ export type Query = <T extends readonly object[] = readonly Readonly<Record<stri
 export interface Tx extends Query {
   /**
    * Runs text without parameters that this program has put together, also several statements. It may take as long as
-   * `statement_timeout` allows. All other statements reject after 40 s.
+   * `statement_timeout` allows, while Postgres is at work on it (see whileAtWork). All other statements reject after 40 s.
    */
   unsafe<T extends readonly object[] = readonly object[]>(text: string): Promise<Rows<T>>;
   /**
@@ -160,14 +161,6 @@ export interface SqlOptions {
 
 export type UseBytes = (bytes: Buffer) => void | Promise<void>;
 
-/**
- * The name of a session of this service, as pg_stat_activity shows it. A version that stores what older ones cannot read
- * gives its sessions another name, and waits until no session of the older ones is left.
- */
-export function sessionName(task: string): string {
-  return `fleet ${task}`;
-}
-
 /** A pool of connections, each of which has entered its server. It opens none before the first statement. */
 export function openPool(hosts: PostgresHosts, options: SqlOptions): Pool {
   const settings = settingsStatement({
@@ -183,7 +176,6 @@ export function openPool(hosts: PostgresHosts, options: SqlOptions): Pool {
       min: options.keepsIdle === true ? options.maxConnections : 0,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
       application_name: options.name,
-      keepAlive: true,
       types: { getTypeParser },
     },
     async (client) => {
@@ -229,8 +221,7 @@ async function withClient<T>(
 ): Promise<T> {
   const client = await pool.connect().catch((error: unknown) => {
     onError(codeOf(error) ?? UNREACHABLE);
-    const isKnown = error instanceof DatabaseError || error instanceof PostgresUnreachable;
-    throw isKnown ? error : new PostgresUnreachable(error);
+    throw ofPostgres(error);
   });
   let lost: Error | undefined;
   // The connection was lost between two statements. The next statement fails.
@@ -272,9 +263,9 @@ function query(client: PoolClient, text: string, values: readonly unknown[] = []
   return rowsOf(client.query<object>(limited(text, values, name)));
 }
 
-/** Runs statements that may take as long as the setting `statement_timeout` of the session allows. */
+/** Runs statements that may take as long as the setting `statement_timeout` of the session allows, if they are at work. */
 function queryUnlimited(client: PoolClient, text: string) {
-  return rowsOf(client.query<object>(text));
+  return whileAtWork(client, () => rowsOf(client.query<object>(text)));
 }
 
 /** Commits. Rejects when Postgres rolled back instead, because a statement had failed and its error was ignored. */
@@ -341,9 +332,8 @@ async function rowsOf(answer: Promise<QueryResult<object>>): Promise<Rows<readon
   return Object.assign(last.rows, { count: last.rowCount ?? 0 });
 }
 
-/** Any error that is not an answer of Postgres means that the connection was lost. */
 function rethrow(error: unknown): never {
-  throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
+  throw ofPostgres(error);
 }
 
 const INT8 = 20;

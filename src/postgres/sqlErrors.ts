@@ -1,10 +1,15 @@
 import { DatabaseError } from 'pg';
 import { DeadlineExceeded } from '../lib/time.ts';
 
-/** What pg says, without a code, when a statement has no answer in time, and when no connection has become free. */
+/**
+ * What pg says, without a code, when a statement has no answer in time, when no connection has become free, and when a new one
+ * has no answer: a client alone, and of a pool.
+ */
 const SILENCES: ReadonlySet<unknown> = new Set([
   'Query read timeout',
   'timeout exceeded when trying to connect',
+  'timeout expired',
+  'Connection terminated due to connection timeout',
 ]);
 
 /** Postgres could not be reached, or the connection was lost. The statement may have taken effect. */
@@ -19,6 +24,12 @@ export class PostgresUnreachable extends Error {
     super(`Postgres cannot be reached (${reason})`, { cause });
     this.code = reason;
   }
+}
+
+/** What Postgres answered with, else that it could not be asked: any other error means that the connection was lost. */
+export function ofPostgres(error: unknown): DatabaseError | PostgresUnreachable {
+  const isKnown = error instanceof DatabaseError || error instanceof PostgresUnreachable;
+  return isKnown ? error : new PostgresUnreachable(error);
 }
 
 /** Why Postgres does not do now what it may do later. */

@@ -5,7 +5,7 @@ import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { errorFields, PostgresUnreachable, unavailability } from '../../src/postgres/sqlErrors.ts';
 
 test('a server that does not answer is not one that cannot be reached', () => {
-  for (const message of ['Query read timeout', 'timeout exceeded when trying to connect'])
+  for (const message of ['Query read timeout', 'timeout exceeded when trying to connect', 'timeout expired'])
     assert.equal(unavailability(new PostgresUnreachable(new Error(message))), 'no_answer');
   assert.equal(unavailability(new PostgresUnreachable(new Error('Connection terminated'))), 'unreachable');
 });

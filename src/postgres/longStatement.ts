@@ -1,0 +1,83 @@
+import type { ClientBase, QueryConfig } from 'pg';
+import { DatabaseError } from 'pg';
+import { clientBeside, cut, sessionName } from './hosts.ts';
+import { ofPostgres, PostgresUnreachable } from './sqlErrors.ts';
+
+/** How a long statement is looked after. */
+export interface Looks {
+  readonly everyMs: number;
+  readonly answerLimitMs: number;
+  /** So many in a row that do not see it at work end the wait for it. */
+  readonly inVain: number;
+}
+
+const LOOKS: Looks = { everyMs: 5_000, answerLimitMs: 5_000, inVain: 3 };
+
+/**
+ * The result of `run`, which sends one statement on `client`. However long it takes, or waits for a lock, it is waited for
+ * while Postgres is at work on it: a connection beside it looks every five seconds. When Postgres says three times in a row
+ * that this session does nothing, or says nothing at all, the connection carries nothing any more; it is closed, and this
+ * rejects, 15 to 30 s after the silence began. An error that Postgres answers the look with, such as that it has too many
+ * connections, is no silence.
+ */
+export async function whileAtWork<T>(
+  client: ClientBase,
+  run: () => Promise<T>,
+  looks: Looks = LOOKS,
+): Promise<T> {
+  // Not the number that the driver knows, which behind a pooler is the pooler's.
+  const pid = await selectPid(client, looks);
+  let inVain = 0;
+  let isOver = false;
+  let timer: NodeJS.Timeout;
+  const look = async (): Promise<void> => {
+    inVain = (await isAtWork(client, pid, looks)) ? 0 : inVain + 1;
+    if (isOver) return;
+    if (inVain === looks.inVain) cut(client);
+    else timer = setTimeout(look, looks.everyMs);
+  };
+  timer = setTimeout(look, looks.everyMs);
+  try {
+    return await run();
+  } catch (error) {
+    throw inVain === looks.inVain ? new PostgresUnreachable({ code: 'NO_ANSWER' }) : error;
+  } finally {
+    isOver = true;
+    clearTimeout(timer);
+  }
+}
+
+async function selectPid(client: ClientBase, { answerLimitMs }: Looks): Promise<number | undefined> {
+  const statement = { text: 'select pg_backend_pid() as pid', query_timeout: answerLimitMs };
+  try {
+    const { rows } = await client.query<{ pid: number }>(statement);
+    return rows[0]?.pid;
+  } catch (error) {
+    throw ofPostgres(error);
+  }
+}
+
+async function isAtWork(
+  client: ClientBase,
+  pid: number | undefined,
+  { answerLimitMs }: Looks,
+): Promise<boolean> {
+  const beside = clientBeside(client, {
+    application_name: sessionName('watch'),
+    connectionTimeoutMillis: answerLimitMs,
+  });
+  beside.on('error', () => undefined); // its query rejects
+  try {
+    await beside.connect();
+    const { rows } = await beside.query<{ works: boolean }>({
+      text: "select coalesce(state not like 'idle%', true) as works from pg_stat_activity where pid = $1",
+      values: [pid],
+      query_timeout: answerLimitMs,
+    } as QueryConfig);
+    return rows[0]?.works === true;
+  } catch (error) {
+    return error instanceof DatabaseError;
+  } finally {
+    await beside.end();
+  }
+}
