@@ -156,8 +156,14 @@ test(`a process that migrates ${POINTS / 1e6} M points and ${EVENTS / 1e6} M eve
   await writeFile(unless, '');
   await besides(t, { url, points }, 'killed at each', async (sql) => {
     let kills = 0;
+    let brokenOff = 0;
     while ((await migrateAside({ url, folder }, { unless })) === null) {
       kills++;
+      const invalid = await sql`
+        select from pg_index join pg_class c on c.oid = indexrelid
+        where not indisvalid and relkind = 'i' and not exists (
+            select from pg_stat_progress_create_index where index_relid = indexrelid)`;
+      if (invalid.count > 0) brokenOff++;
       // Where a statement was under way, the next process comes at once, and finds Postgres at work on it.
       if (kills % 2 === 0) await proveUnlocked(sql);
     }
@@ -165,9 +171,10 @@ test(`a process that migrates ${POINTS / 1e6} M points and ${EVENTS / 1e6} M eve
     assert.deepEqual(await stateOf(sql), expected);
     const places = (await readFile(unless, 'utf8')).trimEnd().split('\n');
     assert.equal(places.length, kills, 'each place is one kill');
+    assert.ok(brokenOff > 0, 'indexes were left behind invalid');
     const texts = new Set(
       places.map((place) => (JSON.parse(place.slice(place.indexOf('['))) as string[])[2]),
     );
-    return `${kills} kills at ${texts.size} different statements`;
+    return `${kills} kills at ${texts.size} different statements, ${brokenOff} of which left an invalid index behind`;
   });
 });
