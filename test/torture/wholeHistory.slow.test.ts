@@ -63,7 +63,7 @@ describe('the record of a site that is harmed', {
       const { startedMs, harmedMs, restedMs } = run.took;
       if (IS_TORTURE)
         console.log(
-          `seed ${seed}: ${run.record.calls.length} calls; started in ${seconds(startedMs)}, harmed for ${seconds(harmedMs)}, at rest after ${seconds(restedMs)}`,
+          `seed ${seed}: ${run.record.calls.length} calls, ${run.record.rest.events.length} events; started in ${seconds(startedMs)}, harmed for ${seconds(harmedMs)}, at rest after ${seconds(restedMs)}`,
         );
       const violations = checkRecord(run.record);
       const kinds = new Set(run.record.calls.map(({ kind }) => kind));

@@ -34,6 +34,8 @@ import { movingBody } from './world.ts';
 /** Of a device: the checker tries all combinations of batches that were given up. */
 const GIVEN_UP_MAX = 6;
 const BATCH_MAX = 6;
+/** Of a driver: one batch is so long that it makes more events than the service makes deliveries for at once. */
+const [LONG_SHARE, LONG_BATCH] = [0.1, 200];
 /** Devices that administrators make begin there. */
 const FIRST_MADE = 2_000;
 /** Of batches: those after which the pod is asked at once where the devices are. */
@@ -47,13 +49,17 @@ export async function drive(client: Client, cars: readonly string[]): Promise<vo
   const { random } = client;
   const startMs = Date.now() - DAY_MS;
   const sent = new Set<number>();
-  const places = new Map(cars.map((imei) => [imei, Math.floor(random() * PLACES)]));
+  /** Where each is, and which way it goes: to an end of the road and back. */
+  const ways = new Map(cars.map((imei) => [imei, { place: Math.floor(random() * PLACES), step: 1 }]));
   let clockMs = startMs;
   let givenUp = 0;
+  let isLongLeft = true;
   const pointOf = (isLate: boolean): RecordedPoint => {
     const imei = oneOf(random, cars);
-    const place = Math.min(PLACES - 1, Math.max(0, (places.get(imei) ?? 0) + Math.floor(random() * 4) - 1));
-    if (!isLate) places.set(imei, place);
+    const way = ways.get(imei) ?? { place: 0, step: 1 };
+    const to = way.place + way.step * (Math.floor(random() * 4) - 1);
+    const place = Math.min(PLACES - 1, Math.max(0, to));
+    if (!isLate) ways.set(imei, { place, step: to === place ? way.step : -way.step });
     let atMs = isLate
       ? startMs + Math.floor(random() * (clockMs - startMs))
       : clockMs + 1 + Math.floor(random() * STEP_MAX_MS);
@@ -63,9 +69,12 @@ export async function drive(client: Client, cars: readonly string[]): Promise<vo
     return { imei, atMs, place };
   };
   while (!client.isOver()) {
-    const isLate = clockMs > startMs && random() < LATE_SHARE;
-    const points = Array.from({ length: 1 + Math.floor(random() * BATCH_MAX) }, () => pointOf(isLate));
-    const mayGiveUp = () => givenUp < GIVEN_UP_MAX && random() < 0.3;
+    const isLong: boolean = isLongLeft && random() < LONG_SHARE;
+    isLongLeft &&= !isLong;
+    const isLate = !isLong && clockMs > startMs && random() < LATE_SHARE;
+    const length = isLong ? LONG_BATCH : 1 + Math.floor(random() * BATCH_MAX);
+    const points = Array.from({ length }, () => pointOf(isLate));
+    const mayGiveUp = () => !isLong && givenUp < GIVEN_UP_MAX && random() < 0.3;
     if (!(await send(client, points, mayGiveUp))) givenUp++;
     await rest(client, 30, 200);
   }
