@@ -60,13 +60,13 @@ const MIGRATION_LOCK = 7_215_081_946;
 const SILENCE_LIMIT_MS = patienceMs(70_000);
 const NO_ANSWER = 'Postgres cannot be reached (NO_ANSWER)';
 
-/** A start over a line of its own, for one second. */
-async function startOverLine(t: TestContext) {
+/** A start over a line of its own, which waits for Postgres for so long. */
+async function startOverLine(t: TestContext, seconds = 1) {
   const { url } = await createDatabase(t);
   const line = await openLine(t, Number(new URL(url).port));
   const env = {
     ...serviceEnv(url.replace(new URL(url).host, `127.0.0.1:${line.port}`)),
-    STARTUP_WAIT_SECONDS: '1',
+    STARTUP_WAIT_SECONDS: String(seconds),
   };
   return { url, line, start: () => startProcess(t, env) };
 }
@@ -136,6 +136,16 @@ describe('a start that cannot be', { concurrency: 4 }, () => {
     assert.deepEqual(await outcomeOf(service, SILENCE_LIMIT_MS), { code: 1, signal: null });
     assert.equal(lastWords(service), NO_ANSWER);
     await release();
+  });
+
+  test('a line that carries something again in time does not end it', async (t) => {
+    const { line, start } = await startOverLine(t, 60);
+    const service = start();
+    await waitFor(() => line.sessions > 1);
+    line.fallSilent();
+    await waitFor(() => said(service).includes('"msg":"waiting for Postgres"'));
+    line.heal();
+    await withDeadline(service.listening, SILENCE_LIMIT_MS, 'the start');
   });
 
   test('SIGTERM ends it while its line is silent, exit 0', async (t) => {
