@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { stripTypeScriptTypes } from 'node:module';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { SCOPES } from '../../src/access/scopes.ts';
 import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
 import { agoText, dueText } from '../../src/console/page/format.ts';
 import { counted, curlOf, duration, fetchOf } from '../../src/console/page/parts.ts';
@@ -10,9 +11,12 @@ import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
 import { percent } from '../../src/console/page/views/areas/areas.ts';
 import { queueOf, reasonOf } from '../../src/console/page/views/deliveries.ts';
+import { EVENT_TYPES as EVENT_FILTERS } from '../../src/console/page/views/eventFilters.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
+import { SCOPES as OFFERED_SCOPES } from '../../src/console/page/views/keys.ts';
 import { offersOf } from '../../src/console/page/views/vehicleField.ts';
 import { healthOf } from '../../src/console/page/views/webhooks.ts';
+import { EVENT_TYPES } from '../../src/events/fleetEvent.ts';
 import { formatDuration } from '../../src/lib/time.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 import { runs } from '../support/torture.ts';
@@ -25,6 +29,15 @@ const device = (imei: string, name: string | null, plate: string | null = null):
   location: null,
   ignition: null,
   groups: [],
+});
+
+describe('what the page offers', () => {
+  test('are the scopes that a key may have', () => assert.deepEqual(OFFERED_SCOPES, SCOPES));
+
+  test('are the types of events, and of those of areas each direction', () => {
+    const offered = Object.keys(EVENT_FILTERS);
+    assert.deepEqual(offered.sort(), [...EVENT_TYPES, 'geofence_enter', 'geofence_exit'].sort());
+  });
 });
 
 describe('the search', () => {

@@ -19,7 +19,7 @@ interface Key {
   readonly expires_at: string | null;
 }
 
-const SCOPES = [
+export const SCOPES = [
   'read_devices',
   'read_locations',
   'read_history',
