@@ -1,7 +1,7 @@
 import type { ClientBase, QueryConfig } from 'pg';
 import { DatabaseError } from 'pg';
 import { clientBeside, cut, sessionName } from './hosts.ts';
-import { ofPostgres, PostgresUnreachable } from './sqlErrors.ts';
+import { PostgresUnreachable } from './sqlErrors.ts';
 
 /** How a long statement is looked after. */
 export interface Looks {
@@ -18,15 +18,14 @@ const LOOKS: Looks = { everyMs: 5_000, answerLimitMs: 5_000, inVain: 3 };
  * while Postgres is at work on it: a connection beside it looks every five seconds. When Postgres says three times in a row
  * that this session does nothing, or says nothing at all, the connection carries nothing any more; it is closed, and this
  * rejects, 15 to 30 s after the silence began. An error that Postgres answers the look with, such as that it has too many
- * connections, is no silence.
+ * connections, is no silence. `pid`: the process of the session, as Postgres says it; a pooler tells the driver another one.
  */
 export async function whileAtWork<T>(
   client: ClientBase,
+  pid: number,
   run: () => Promise<T>,
   looks: Looks = LOOKS,
 ): Promise<T> {
-  // Not the number that the driver knows, which behind a pooler is the pooler's.
-  const pid = await selectPid(client, looks);
   let inVain = 0;
   let isOver = false;
   let timer: NodeJS.Timeout;
@@ -47,21 +46,7 @@ export async function whileAtWork<T>(
   }
 }
 
-async function selectPid(client: ClientBase, { answerLimitMs }: Looks): Promise<number | undefined> {
-  const statement = { text: 'select pg_backend_pid() as pid', query_timeout: answerLimitMs };
-  try {
-    const { rows } = await client.query<{ pid: number }>(statement);
-    return rows[0]?.pid;
-  } catch (error) {
-    throw ofPostgres(error);
-  }
-}
-
-async function isAtWork(
-  client: ClientBase,
-  pid: number | undefined,
-  { answerLimitMs }: Looks,
-): Promise<boolean> {
+async function isAtWork(client: ClientBase, pid: number, { answerLimitMs }: Looks): Promise<boolean> {
   const beside = clientBeside(client, {
     application_name: sessionName('watch'),
     connectionTimeoutMillis: answerLimitMs,

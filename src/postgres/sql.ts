@@ -264,8 +264,9 @@ function query(client: PoolClient, text: string, values: readonly unknown[] = []
 }
 
 /** Runs statements that may take as long as the setting `statement_timeout` of the session allows, if they are at work. */
-function queryUnlimited(client: PoolClient, text: string) {
-  return whileAtWork(client, () => rowsOf(client.query<object>(text)));
+async function queryUnlimited(client: PoolClient, text: string) {
+  const [session] = (await query(client, 'select pg_backend_pid() as pid')) as readonly { pid: number }[];
+  return whileAtWork(client, session?.pid ?? 0, () => rowsOf(client.query<object>(text)));
 }
 
 /** Commits. Rejects when Postgres rolled back instead, because a statement had failed and its error was ignored. */

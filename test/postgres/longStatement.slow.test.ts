@@ -33,7 +33,13 @@ async function startLong(t: TestContext, looks = LOOKS) {
   const client = new new PostgresHosts(own.href).Client();
   client.on('error', () => undefined);
   await client.connect();
-  const result = whileAtWork(client, () => client.query('select pg_advisory_xact_lock(1)'), looks);
+  const { rows } = await client.query('select pg_backend_pid() as pid');
+  const result = whileAtWork(
+    client,
+    rows[0].pid,
+    () => client.query('select pg_advisory_xact_lock(1)'),
+    looks,
+  );
   result.catch(() => undefined); // awaited later
   t.after(() => client.end());
   await waitFor(async () => (await waiters()) === 1);
