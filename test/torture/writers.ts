@@ -27,7 +27,7 @@ import {
   readShared,
 } from './pollers.ts';
 import { isAcknowledged, isDoubtful, type MovingArea, type RecordedPoint, type Register } from './record.ts';
-import { ask, attempt, facts } from './recorder.ts';
+import { type Asked, ask, attempt, facts } from './recorder.ts';
 import type { SimulatedPod } from './site.ts';
 import { movingBody } from './world.ts';
 
@@ -40,6 +40,8 @@ const [LONG_SHARE, LONG_BATCH] = [0.1, 200];
 const FIRST_MADE = 2_000;
 /** Of batches: those after which the pod is asked at once where the devices are. */
 const CHECKED_SHARE = 0.3;
+/** Of batches: those that come once more after they were acknowledged, as when the answer was lost on its way. */
+const AGAIN_SHARE = 0.15;
 const STEP_MAX_MS = 25_000;
 /** Of a batch: its points are older than some that were sent, as those that a tracker has buffered. */
 const LATE_SHARE = 0.1;
@@ -100,7 +102,7 @@ async function send(
   const body = JSON.stringify(
     points.map(({ imei, atMs, place }) => ({ imei, recorded_at: atMs, ...placeAt(place), speed_kmh: 40 })),
   );
-  for (;;) {
+  const sendOnce = async (): Promise<Asked> => {
     const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN };
     const pod = anyPod(client);
     const asked = await ask(pod, 'ingest', '/positions', { method: 'POST', headers, body });
@@ -110,6 +112,11 @@ async function send(
     client.recorder.add({ kind: 'points', ...facts(asked), batch, points, rejected });
     if (isAcknowledged(asked) && client.random() < CHECKED_SHARE)
       client.recorder.add(await readPositions(client, () => 'devices?limit=200')(pod));
+    return asked;
+  };
+  for (;;) {
+    const asked = await sendOnce();
+    if (isAcknowledged(asked) && client.random() < AGAIN_SHARE) await sendOnce();
     if (!isDoubtful(asked)) return true;
     if (mayGiveUp() || client.isAbandoned()) return false;
     await rest(client, 20, 100);
