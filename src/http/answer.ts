@@ -20,11 +20,14 @@ export interface StreamedBody {
   open(): Promise<void>;
   /** Makes the next piece and hands it over; false when it was the last. */
   next(take: (piece: Buffer) => void): Promise<boolean>;
-  /** What is known only at the end, such as a header. Names are in the header Trailer. */
+  /** Headers that are known only at the end: TRAILER_HEADER has their names. Not sent where there are no chunks. */
   trailers?(): Readonly<Record<string, string>>;
   /** To be called once after `open`, whether all of it was taken or not. */
   close(): void;
 }
+
+/** Announces the headers that come behind a body. Left out where there are no chunks. */
+export const TRAILER_HEADER = 'Trailer';
 
 /** A body without end, such as a stream of events. */
 export interface LiveBody {

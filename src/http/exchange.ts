@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import helmet from 'helmet';
 import { invariant } from '../lib/errors.ts';
 import type { Span } from '../traces/span.ts';
-import { type Answer, CutAnswer, errorAnswer, type StreamedBody } from './answer.ts';
+import { type Answer, CutAnswer, errorAnswer, type StreamedBody, TRAILER_HEADER } from './answer.ts';
 import { onDrained, sendLive } from './liveBody.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
@@ -179,11 +179,12 @@ export class AnswerWriter {
     if (!exchange.response.headersSent) this.#begin(exchange, failed);
   }
 
-  #writeHead({ response, version, unknown }: Exchange, answer: Answer, bytes: number | null): void {
+  #writeHead({ request, response, version, unknown }: Exchange, answer: Answer, bytes: number | null): void {
     const { status, headers, body } = answer;
     const own: string[] = [];
     if (unknown !== null) own.push(UNKNOWN_PARAMETERS_HEADER, unknown);
-    for (const name in headers) own.push(name, headers[name] as string);
+    for (const name in headers)
+      if (name !== TRAILER_HEADER || hasChunks(request, response)) own.push(name, headers[name] as string);
     if (body !== null && headers?.['Content-Type'] === undefined) {
       own.push('Content-Type', 'application/json; charset=utf-8');
     }
@@ -196,6 +197,11 @@ export class AnswerWriter {
     this.#ports.observe(pattern, request.method ?? '', status, (performance.now() - startedAtMs) / 1000);
     if (span !== null) endCall(span, status);
   }
+}
+
+/** Only a body in chunks can be followed by headers: not that of HTTP/1.0, as some proxies speak it, and not that of HEAD. */
+function hasChunks({ method }: IncomingMessage, { useChunkedEncodingByDefault }: ServerResponse): boolean {
+  return method !== 'HEAD' && useChunkedEncodingByDefault;
 }
 
 function endCall(span: Span, status: number): void {

@@ -10,6 +10,7 @@ import { DAY_MS, HOUR_MS, weekStartMs } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import { callBeside } from '../support/beside.ts';
 import { packPoints } from '../support/history/packPoints.ts';
+import { bareExchange, rawRequest } from '../support/http/http.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { type PodAddress, startPod } from '../support/pod.ts';
 import { holdTransaction } from '../support/postgres/holdTransaction.ts';
@@ -295,6 +296,18 @@ describe(`the feed of points (seed ${SEED})`, () => {
     assert.match(lines[0] ?? '', /^imei,.*,odometer_km,received_at$/);
     assert.match(lines[1] ?? '', new RegExp(`^${IMEIS[0]},.*Z$`));
     assert.equal((await call(pod, key, behind ?? '', '&format=csv')).text.split('\r\n').length, 2);
+  });
+
+  test('has no trailer for HTTP/1.0, as some proxies speak it, and none for HEAD; the last line has the cursor', async () => {
+    const path = '/api/v3/history/export?cursor=';
+    const old = await bareExchange(pod.api, [`GET ${path} HTTP/1.0\r\nX-API-Key: ${key}\r\n\r\n`]);
+    assert.match(old, /^HTTP\/1\.1 200 .*\r\n\r\n\{"cursor":"[^"]+","has_more":false\}\n$/s);
+    const head = await rawRequest(pod.api, path, { method: 'HEAD', headers: { 'X-API-Key': key } });
+    assert.deepEqual(
+      [head.status, head.headers['content-type'], head.text],
+      [200, 'application/x-ndjson', ''],
+    );
+    for (const answer of [old, JSON.stringify(head.headers)]) assert.doesNotMatch(answer, /trailer/i);
   });
 
   test('has only the chosen devices, and none of others', async () => {

@@ -1,5 +1,5 @@
 import { scopeMask } from '../../access/scopes.ts';
-import { type Answer, errorAnswer, type StreamedBody } from '../../http/answer.ts';
+import { type Answer, errorAnswer, type StreamedBody, TRAILER_HEADER } from '../../http/answer.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { text } from '../../http/openapi/schema.ts';
 import {
@@ -90,7 +90,7 @@ function exported(ports: FleetExportPorts, { query, caller, nowMs }: Call): Answ
     return {
       status: 200,
       body: exportBody(ports.exports, caller.accountId, parts),
-      headers: { ...fileHeaders(format, FILE_NAME), Trailer: NEXT_CURSOR },
+      headers: { ...fileHeaders(format, FILE_NAME), [TRAILER_HEADER]: NEXT_CURSOR },
     };
   }
   const window = readFleetWindow(query, caller, nowMs);
