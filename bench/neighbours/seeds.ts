@@ -115,13 +115,18 @@ export async function seedWebhooks(sql: Sql, accountId: number, urls: readonly s
   return rows.map((row) => row.id);
 }
 
-/** Inserts completed deliveries of an endpoint, a millisecond apart, the newest now. */
+/**
+ * Inserts deliveries of an endpoint, a millisecond apart, the newest now: delivered ones, or such as have failed and wait
+ * for their retry in an hour.
+ */
 export async function seedDeliveries(
   sql: Sql,
   accountId: number,
   webhookId: number,
   count: number,
+  status: 'delivered' | 'failed' = 'delivered',
 ): Promise<void> {
+  const isDone = status === 'delivered';
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(Date.now() - HOUR_MS));
   await inChunks(
     count,
@@ -129,7 +134,8 @@ export async function seedDeliveries(
       insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
         next_attempt_at, last_status_code, created_at, delivered_at)
       select 'dlv_' || md5('a' || ${webhookId}::bigint || '-' || n), ${webhookId}, ${accountId}, 'evt_' || md5(n::text),
-        'ignition_on', '{}', 'delivered', 1, 1, null, 200, now() - make_interval(secs => n * 0.001), now()
+        'ignition_on', '{}', ${status}, 1, 1, case when not ${isDone} then now() + interval '1 hour' end,
+        ${isDone ? 200 : 503}, now() - make_interval(secs => n * 0.001), case when ${isDone} then now() end
       from generate_series(${first}::int, ${last}::int) as n`,
   );
   await sql.unsafe('analyze webhook_delivery');

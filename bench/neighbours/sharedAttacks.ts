@@ -49,6 +49,24 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     },
   },
   {
+    name: 'reads of a hundred endpoints that fail',
+    seed: async (seeding) => {
+      const { sql } = seeding;
+      const { accountId } = seeding.account();
+      const urls = Array.from({ length: 100 }, (_, n) => `${seeding.receiverUrl}/failing/${n}`);
+      const [id = 0] = await seedWebhooks(sql, accountId, urls);
+      await seedDeliveries(sql, accountId, id, seeding.sized(500, 100_000), 'failed');
+      await sql`update webhook set failing_since = now(), failures = 14 where account_id = ${accountId}`;
+    },
+    run: async (attacker) => {
+      const id = await webhookOf(attacker);
+      const path = `/api/webhooks/${id}`;
+      const [delivery] = await attacker.fetchData<{ id: string }[]>(`${path}/deliveries?limit=1`);
+      const paths = ['/api/webhooks?limit=200', path, `${path}/deliveries/${delivery?.id}`];
+      await twice(attacker, (n) => attacker.get(paths[n % paths.length] as string));
+    },
+  },
+  {
     name: 'changes that wait for an import',
     run: async (attacker) => {
       const vertices = attacker.sized(50, 2_000);

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { lockExternalIds } from '../../src/areas/areas.sql.ts';
 import type { Tx } from '../../src/postgres/sql.ts';
 import { callApi } from '../support/http/application.ts';
 import { ownerPod } from '../support/ownerPod.ts';
 import { type Reply, request } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { endpointBody, webhookApi } from '../support/webhooks/webhooks.ts';
 
 const LARGE = 'large@example.com';
 const VICTIM = 'victim@example.com';
@@ -15,7 +16,12 @@ const IMEI = '350000000000025';
 const CALLS = 60;
 const AREA = { type: 'circle', center: { lat: 41.9, lng: 12.5 }, radius_m: 100 };
 
+/** So many may an account have. */
+const ENDPOINTS = 100;
+
 let largeId: number;
+/** The path of one below those of webhooks. */
+let delivery = '';
 const keys: Record<string, string> = {};
 
 const owner = ownerPod({}, async ({ admin, sql }) => {
@@ -33,6 +39,17 @@ const owner = ownerPod({}, async ({ admin, sql }) => {
 
 const { pod } = owner;
 
+/** Endpoints whose receivers fail, one of them with a delivery. */
+before(async () => {
+  const webhooks = webhookApi(pod.api, keys[LARGE] as string);
+  const { id } = await webhooks.make(endpointBody('https://hooks.example.com/', { active: false }));
+  delivery = `${id}/deliveries/${(await webhooks.ping(id)).id}`;
+  await owner.sql`
+    insert into webhook (account_id, url, events, retry_policy, max_retries, active, secret, failing_since, failures)
+    select account_id, url, events, retry_policy, max_retries, active, secret, now(), 14
+    from webhook, generate_series(2, ${ENDPOINTS}::int) where id = ${id}`;
+});
+
 /** Holds what `lock` takes until the returned function is called. */
 async function holding(lock: (tx: Tx) => Promise<unknown>): Promise<() => Promise<unknown>> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -49,13 +66,16 @@ async function holding(lock: (tx: Tx) => Promise<unknown>): Promise<() => Promis
   };
 }
 
+/** How many connections for reads and writes of callers wait for a lock. */
 const waitingForLocks = async (): Promise<number> =>
   (
-    await owner.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    await owner.sql`
+      select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+        and application_name ~ '^fleet (reads|writes)'`
   ).length;
 
-/** Every way in which another customer uses the service. */
-async function useAll(minute: number): Promise<void> {
+/** Every way in which another customer uses the service; but for paths that begin with `without`. */
+async function useAll(minute: number, without: string | undefined): Promise<void> {
   const key = keys[VICTIM] as string;
   const at = new Date(Date.now() - 600_000 + minute * 60_000).toISOString();
   const point = { imei: IMEI, recorded_at: at, latitude: 41.9, longitude: 12.5 };
@@ -68,6 +88,7 @@ async function useAll(minute: number): Promise<void> {
     '/webhooks',
     '/webhooks/metrics/summary',
   ]) {
+    if (without !== undefined && path.startsWith(without)) continue;
     assert.equal((await callApi(pod, 'GET', path, { key })).status, 200, path);
   }
   const body = { name: 'mine', ...AREA };
@@ -84,6 +105,8 @@ interface Attack {
   readonly status: number;
   /** Makes them wait, and nobody else. */
   readonly lock: (tx: Tx) => Promise<unknown>;
+  /** Unless others wait for the same at the paths that begin with this. */
+  readonly alsoLocks?: string;
   readonly call: (n: number) => Promise<Reply>;
 }
 
@@ -97,6 +120,17 @@ describe('calls of one account wait for the database', () => {
       call: () => callApi(pod, 'GET', `/v3/devices/${LARGE_IMEI}/commands`, { key: keys[LARGE] }),
     },
     {
+      name: 'with two connections for its endpoints that fail and a delivery in detail',
+      running: 2,
+      status: 200,
+      lock: (tx) => tx`lock table webhook_delivery in access exclusive mode`,
+      alsoLocks: '/webhooks',
+      call: (n) =>
+        callApi(pod, 'GET', n % 2 === 0 ? '/webhooks?limit=200' : `/webhooks/${delivery}`, {
+          key: keys[LARGE],
+        }),
+    },
+    {
       name: 'with one connection for writes that wait for its own import',
       running: 1,
       status: 201,
@@ -108,7 +142,7 @@ describe('calls of one account wait for the database', () => {
         }),
     },
   ];
-  for (const [minute, { name, running, status, lock, call }] of attacks.entries()) {
+  for (const [minute, { name, running, status, lock, alsoLocks, call }] of attacks.entries()) {
     test(`${name}, and every call of another account is answered before any of them`, async () => {
       const release = await holding(lock);
       let answered = 0;
@@ -118,7 +152,7 @@ describe('calls of one account wait for the database', () => {
         return answer.status;
       });
       await waitFor(async () => (await waitingForLocks()) > 0);
-      await useAll(minute);
+      await useAll(minute, alsoLocks);
       assert.equal(answered, 0);
       assert.equal(await waitingForLocks(), running);
       await release();
