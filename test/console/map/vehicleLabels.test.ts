@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Label, withoutOverlaps } from '../../../src/console/page/map/vehicles/labels.ts';
-import { ringAround } from '../../../src/console/page/map/vehicles/ring.ts';
+import { type Label, ringAround, withoutOverlaps } from '../../../src/console/page/map/vehicles/labels.ts';
 
 const LINE_PX = 16;
 const LABELS = fc.array(

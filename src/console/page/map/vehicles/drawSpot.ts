@@ -8,7 +8,7 @@ import { chosen, onSpot } from '../mapState.ts';
 import type { Overlay } from '../overlay.ts';
 import { scheme } from '../scheme.ts';
 import { colorOf } from '../shares.ts';
-import { ringAround } from './ring.ts';
+import { ringAround } from './labels.ts';
 
 /** Draws the vehicles on the spot that was clicked as a ring around it, until the returned function is called. */
 export function drawSpot(

@@ -1,5 +1,8 @@
 /** The height of a line of text on the map. */
 export const LINE_PX = 16;
+const RADIUS_MIN_PX = 36;
+/** Between two neighbours on the ring, along it. */
+const APART_PX = 26;
 
 /** A name at a place of the view, in pixels: where it begins, its middle, and its width. */
 export interface Label {
@@ -28,4 +31,13 @@ export function withoutOverlaps<Each extends Label>(labels: readonly Each[], max
     rows.set(row, [...(rows.get(row) ?? []), label]);
   }
   return placed;
+}
+
+/** Places on a ring for `count` vehicles, in pixels east and south of its centre. The first one is in the north. */
+export function ringAround(count: number): { readonly x: number; readonly y: number }[] {
+  const radius = Math.max(RADIUS_MIN_PX, (count * APART_PX) / (2 * Math.PI));
+  return Array.from({ length: count }, (_, n) => {
+    const angle = (2 * Math.PI * n) / count;
+    return { x: radius * Math.sin(angle), y: -radius * Math.cos(angle) };
+  });
 }

@@ -1,13 +1,23 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, mayChange } from '../../api.ts';
-import { type AreaBody, type AreaType, areaDraft, changeDraft, endDraft, saveCall } from '../../areaDraft.ts';
+import {
+  type AreaBody,
+  type AreaType,
+  areaDraft,
+  canUndo,
+  changeDraft,
+  draftVertex,
+  endDraft,
+  removeVertex,
+  saveCall,
+  undoStep,
+} from '../../areaDraft.ts';
 import { Confirm, Field, Form, Panel, useDraftText, useSending } from '../../forms.ts';
 import { CallBehind, html } from '../../parts.ts';
 import type { Area, LatLng } from '../../types.ts';
 import { AreaTrial, TRIED_FIELD } from './areaTrial.ts';
 import { formatCoordinates, parseCoordinates } from './coordinates.ts';
-import { DraftTools } from './draftTools.ts';
 
 const TYPES: Readonly<Record<AreaType, string>> = {
   circle: 'Circle',
@@ -96,6 +106,29 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
     ${id !== null && mayChange() && html`<${Confirm} label="Delete" sure="Delete this area permanently" run=${remove} />`}
     ${mayChange() && html`<${CallBehind} call=${saveCall(draft)} />`}
   <//>`;
+}
+
+/** What can be done to the vertices of a draft without a pointer; the chosen one stands out on the map. */
+function DraftTools(): VNode | null {
+  const body = areaDraft.value?.body;
+  if (body === undefined) return null;
+  const count = body.type === 'polygon' || body.type === 'polyline' ? body.points.length : 0;
+  const chosen = draftVertex.value;
+  const step = (by: number): void => {
+    draftVertex.value = ((chosen ?? (by > 0 ? -1 : 0)) + by + count) % count;
+  };
+  return html`<div class="tools" role="group" aria-label="Drawing">
+    <button type="button" aria-keyshortcuts="Control+Z" disabled=${!canUndo.value} onClick=${undoStep}>Undo</button>
+    ${
+      count > 0 &&
+      html`
+        <button type="button" onClick=${() => step(-1)}>Previous vertex</button>
+        <button type="button" onClick=${() => step(1)}>Next vertex</button>
+        <button type="button" aria-keyshortcuts="Delete" disabled=${chosen === null} onClick=${removeVertex}>${
+          chosen === null ? 'Remove vertex' : `Remove vertex ${chosen + 1} of ${count}`
+        }</button>`
+    }
+  </div>`;
 }
 
 function NumberField(props: {
