@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { duration, html, kept } from './parts.ts';
 
@@ -61,9 +61,10 @@ export function timeText(ms: number, style: keyof typeof STYLES): string {
   return Number.isNaN(ms) ? '' : formatOf(undefined, STYLES[style]).format(ms);
 }
 
-/** A time; `isOfDay`: without the date, which stands above it. The pointer over it shows all of it. */
+/** A time; without its date when that is of today, or stands above it (`isOfDay`). The pointer over it shows all of it. */
 export function Time({ at, isOfDay = false }: { at: string; isOfDay?: boolean }): VNode {
-  return html`<time datetime=${at} title=${exactText(at)}>${timeText(Date.parse(at), isOfDay ? 'time' : 'dayAndTime')}</time>`;
+  const isShort = isOfDay || dateOf(Date.parse(at)) === today.value;
+  return html`<time datetime=${at} title=${exactText(at)}>${timeText(Date.parse(at), isShort ? 'time' : 'dayAndTime')}</time>`;
 }
 
 const TIMES = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/;
@@ -89,11 +90,21 @@ export function Due({ at }: { at: string }): VNode {
 
 /** What shows it is drawn again every few seconds. */
 function secondsSince(at: string): number {
+  countRounds();
+  return (serverNowMs() - Date.parse(at)) / 1_000;
+}
+
+function countRounds(): void {
   rounds.value;
   if (!isCounting) setInterval(() => rounds.value++, EVERY_MS);
   isCounting = true;
-  return (serverNowMs() - Date.parse(at)) / 1_000;
 }
+
+/** The day that it is, for pages that stay open over midnight. */
+const today = computed(() => {
+  countRounds();
+  return dateOf(serverNowMs());
+});
 
 function exactText(at: string): string {
   return `${timeText(Date.parse(at), 'dayAndTime')} (${zone.value || browserZone})`;

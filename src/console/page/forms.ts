@@ -1,5 +1,6 @@
 import { type ComponentChildren, createContext, type VNode } from 'preact';
 import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { Icon } from './icons.ts';
 import { html } from './parts.ts';
 import type { FieldError, Reply } from './reply.ts';
 
@@ -160,9 +161,8 @@ export function Panel({
     close();
   };
   return html`<section class="panel" ref=${place} tabindex="-1" aria-label=${label} onKeyDown=${onKeyDown}>
-    <h3>${label}</h3>
+    <div class="panel-head"><h3>${label}</h3><button type="button" class="quiet" aria-label="Close" onClick=${close}><${Icon} name="close" /></button></div>
     ${children}
-    <button type="button" onClick=${close}>Close</button>
   </section>`;
 }
 

@@ -214,7 +214,7 @@ function Page(): VNode {
     <header><h1>${title}</h1><span class=${`line ${state}`} role="status">${STATES[state]}</span></header>
     <div class="with-map">
       <section class="map-pane" aria-label="The vehicles on a map"><div class="map"></div></section>
-      <main><ul class="rows">${all.map((device) => html`<li key=${device.id}>${nameOf(device)} <small>${whereOf(device)}</small></li>`)}</ul></main>
+      <main class="short"><ul class="rows">${all.map((device) => html`<li key=${device.id}>${nameOf(device)} <small>${whereOf(device)}</small></li>`)}</ul></main>
     </div>
   `;
 }

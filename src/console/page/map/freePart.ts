@@ -37,8 +37,11 @@ export function freePart(map: Rect, bar: Rect | null, panel: Rect | null): Paddi
   };
 }
 
-/** What the map is moved to comes into the part that no panel covers, until the returned function is called. */
-export function centreInFreePart(map: MapLibre): () => void {
+/**
+ * What the map is moved to comes into the part that no panel covers, until the returned function is called. `changed`: that
+ * part has another size.
+ */
+export function centreInFreePart(map: MapLibre, changed = (): void => undefined): () => void {
   const container = map.getContainer();
   let before = '';
   const pad = (): void => {
@@ -52,6 +55,7 @@ export function centreInFreePart(map: MapLibre): () => void {
     if (text === before) return; // it would end a flight
     before = text;
     map.setPadding(free);
+    changed();
   };
   const changes = new ResizeObserver(pad);
   map.on('resize', pad);

@@ -174,7 +174,9 @@ export class MapView {
     };
     this.#stops.push(
       onScheme(restyle),
-      centreInFreePart(map),
+      centreInFreePart(map, () => {
+        if (!isLarge.peek()) this.#fit(this.#table.places(nowSeconds()));
+      }),
       shownFleet.listen((changed) => {
         const now = nowSeconds();
         for (const device of changed) {

@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
 import { fieldText, msOfField } from '../format.ts';
 import { drawnAreas } from '../map/mapState.ts';
@@ -28,6 +29,7 @@ export function useAreas(isWanted: boolean): readonly Area[] {
 export function EventBar({ areas, wantAreas }: { areas: readonly Area[]; wantAreas: () => void }): VNode {
   const asked = eventFilters.value;
   const { type, areaId, fromMs, toMs } = asked;
+  const [isOpen, setOpen] = useState(areaId !== null || fromMs !== null || toMs !== null);
   const change = (part: Partial<EventFilters>): void => {
     const next = { ...asked, ...part };
     eventFilters.value = typesBeside(next).includes(next.type) ? next : { ...next, type: '' };
@@ -36,13 +38,13 @@ export function EventBar({ areas, wantAreas }: { areas: readonly Area[]; wantAre
     name: 'fromMs' | 'toMs',
     label: string,
     ms: number | null,
-  ): VNode => html`<label class="wide">${label}
+  ): VNode => html`<label class="wide seldom">${label}
     <input type="datetime-local" value=${ms === null ? '' : fieldText(ms)} onChange=${(event: Event) => {
       const changed = msOfField(textIn(event));
       change({ [name]: Number.isNaN(changed) ? null : changed });
     }} />
   </label>`;
-  return html`<div role="search" class="filters" aria-label="Events that are listed">
+  return html`<div role="search" class=${isOpen ? 'filters' : 'filters few'} aria-label="Events that are listed">
     <label>Type
       <select value=${type} onChange=${(event: Event) => change({ type: textIn(event) })}>
         <option value="">Any</option>
@@ -50,7 +52,8 @@ export function EventBar({ areas, wantAreas }: { areas: readonly Area[]; wantAre
       </select>
     </label>
     <${VehicleField} label="Vehicle" placeholder="Any" imei=${asked.device} change=${(device: string) => change({ device })} />
-    <label>Area
+    <button type="button" class="more" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More filters</button>
+    <label class="seldom">Area
       <select value=${areaId ?? ''} onFocus=${wantAreas} onChange=${(event: Event) =>
         change({ areaId: textIn(event) === '' ? null : Number(textIn(event)) })}>
         <option value="">Any</option>

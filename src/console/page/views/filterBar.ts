@@ -31,7 +31,7 @@ export function FilterBar({ submit }: { submit?: () => void }): VNode {
         onInput=${(event: InputEvent) => changeFilters({ text: textOf(event) })} />
     </label>
     <label>Group
-      <input type="search" list=${listId} autocomplete="off" value=${group} onInput=${typeGroup}
+      <input type="search" placeholder="Any" list=${listId} autocomplete="off" value=${group} onInput=${typeGroup}
         onChange=${(event: InputEvent) => changeFilters({ group: textOf(event).trim() })} />
     </label>
     <datalist id=${listId}>${names.map((name) => html`<option value=${name} />`)}</datalist>
@@ -39,7 +39,7 @@ export function FilterBar({ submit }: { submit?: () => void }): VNode {
       (
         status,
       ) => html`<button type="button" aria-pressed=${statuses.includes(status)} onClick=${() => toggle(status)}>
-        <span class=${`sign ${status}`} aria-hidden="true">${SIGNS[status]}</span> ${status} ${countOf(status)}
+        <span class=${`sign ${status}`} aria-hidden="true">${SIGNS[status]}</span> <span>${status}</span> <span class="count">${countOf(status)}</span>
       </button>`,
     )}</div>
   </div>`;

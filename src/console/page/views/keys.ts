@@ -56,7 +56,7 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
   };
   return html`<li>
     <strong>${name}</strong> <code>${prefix}…</code>
-    <small>${scopes.join(', ')}; ${allowlist.length === 0 ? 'from anywhere' : `from ${allowlist.join(', ')}`}; ${
+    <small>${scopes.length === SCOPES.length ? 'all permissions' : scopes.join(', ')}; ${allowlist.length === 0 ? 'from anywhere' : `from ${allowlist.join(', ')}`}; ${
       groups.length === 0 ? '' : `sees devices of ${groups.join(', ')}; `
     }${
       last_used_at === null ? 'not used yet' : html`last used <${Ago} at=${last_used_at} />`

@@ -20,7 +20,7 @@ export function Settings(): VNode {
 function Display(): VNode {
   const chosen = (event: Event): string => (event.currentTarget as HTMLSelectElement).value;
   return html`<section aria-label="Display" class="filters">
-    <label>Time zone
+    <label class="wide">Time zone
       <select value=${zone.value} onChange=${(event: Event) => {
         zone.value = chosen(event);
       }}>
@@ -28,7 +28,7 @@ function Display(): VNode {
         ${zoneNames().map((name) => html`<option value=${name}>${nameOfZone(name)}</option>`)}
       </select>
     </label>
-    <label>Ways and speeds in
+    <label class="wide">Ways and speeds in
       <select value=${units.value} onChange=${(event: Event) => {
         units.value = chosen(event) as Units;
       }}>
@@ -71,12 +71,12 @@ function Usage({ round }: { round: number }): VNode {
   const usage = useLoaded<AccountUsage>(USAGE, round).reply;
   const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS, round).reply;
   const summary = useLoaded<DeliverySummary>(SUMMARY, round).reply;
-  const row = (what: string, count: string, most: string): VNode =>
+  const row = (what: string, count: VNode | string, most: VNode | string): VNode =>
     html`<tr><th scope="row">${what}</th><td class="number">${count}</td><td class="number">${most}</td></tr>`;
   return html`<section aria-label="Usage">
     <h3>Usage</h3>
-    <table>
-      <thead><tr><th scope="col">Of this account</th><th scope="col" class="number">Now</th><th scope="col" class="number">At most, unless the plan says otherwise</th></tr></thead>
+    <table class="figures">
+      <thead><tr><th scope="col">Of this account</th><th scope="col" class="number">Now</th><th scope="col" class="number">At most</th></tr></thead>
       <tbody>
         ${row('Devices', grouped(fleetSize()), '5 000 000')}
         ${USED.map(([name, what]) =>
@@ -95,19 +95,23 @@ function Usage({ round }: { round: number }): VNode {
           'Deliveries of the last 24 hours',
           shown(
             summary,
-            ({ data }) => `${data.total}; ${data.delivered} delivered, ${data.exhausted} given up`,
+            ({ data }) =>
+              html`${grouped(data.total)}<small>${grouped(data.delivered)} delivered,<br />${grouped(data.exhausted)} given up</small>`,
           ),
           'no limit',
         )}
       </tbody>
     </table>
-    <p>Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
+    <p>A plan may say otherwise. Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
       unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
     <${CallBehind} call=${{ method: 'GET', path: USAGE }} /><${CallBehind} call=${{ method: 'GET', path: SUMMARY }} />
   </section>`;
 }
 
-function shown<T>(reply: Reply<T> | null, text: (answer: Extract<Reply<T>, { ok: true }>) => string): string {
+function shown<T>(
+  reply: Reply<T> | null,
+  text: (answer: Extract<Reply<T>, { ok: true }>) => VNode | string,
+): VNode | string {
   if (reply === null) return '…';
   return reply.ok ? text(reply) : reply.message;
 }

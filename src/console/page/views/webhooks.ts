@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, mayChange, useLoaded } from '../api.ts';
-import { Due, dateOf, serverNowMs, Time } from '../format.ts';
+import { Due, Time } from '../format.ts';
 import { Confirm, Field, Fold, Form, Panel, useSending, wordsOf } from '../forms.ts';
 import { Icon } from '../icons.ts';
 import { CallBehind, counted, grouped, html, List, Secret } from '../parts.ts';
@@ -39,7 +39,7 @@ export function Webhooks({ changed }: { changed: () => void }): VNode {
   const [secret, setSecret] = useState<string | null>(null);
   return html`<section aria-label="Webhooks">
     <h3>Webhooks</h3>
-    <${List} reply=${reply} reload=${reload} empty=${html`<${Icon} name="events" /> ${mayChange() ? 'There are no webhooks yet. Enter below where events are to be sent.' : 'There are no webhooks.'}`}
+    <${List} reply=${reply} reload=${reload} empty=${html`<${Icon} name="events" /> ${mayChange() ? 'There are no webhooks yet. Make one below for each place that events are to be sent to.' : 'There are no webhooks.'}`}
       show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} look=${loaded.reload} />`)}</ul>`} />
     ${
       loaded.reply !== null &&
@@ -97,7 +97,7 @@ function WebhookRow(props: { webhook: Webhook; reload: () => void; look: () => v
   return html`<li>
     <strong>${url}</strong> <span class=${`status ${health}`}>${text}</span>
     ${webhook.failing && html`<${Failing} failing=${webhook.failing} />`}
-    <small>${description !== null && `${description}; `}${events.join(', ')}; ${
+    <small>${description !== null && `${description}; `}${events.includes('*') ? 'all types of events' : events.join(', ')}; ${
       retry_policy === 'none' ? 'no retries' : `${counted(max_retries, 'attempt')} at most, ${retry_policy}`
     }</small>
     ${webhook.paused !== null && html`<${Pause} webhook=${webhook} change=${change} />`}
@@ -145,8 +145,7 @@ function Failing({
 }: {
   failing: NonNullable<Webhook['failing']>;
 }): VNode {
-  const isToday = dateOf(Date.parse(since)) === dateOf(serverNowMs());
-  return html`<p class="error">Failing since <${Time} at=${since} isOfDay=${isToday} /> (${counted(attempts, 'attempt')})${
+  return html`<p class="error">Failing since <${Time} at=${since} /> (${counted(attempts, 'attempt')})${
     next_attempt_at === null ? ', no try is due' : html`, next try <${Due} at=${next_attempt_at} />`
   }.</p>`;
 }

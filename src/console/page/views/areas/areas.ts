@@ -49,7 +49,7 @@ export function Areas(): VNode {
     </button>
   </li>`;
   return html`
-    <button type="button" class="main" onClick=${() => begin(null)}><${Icon} name="add" />${mayChange() ? 'New area' : 'Try an area'}</button>
+    <button type="button" class=${areaDraft.value === null ? 'main' : ''} onClick=${() => begin(null)}><${Icon} name="add" />${mayChange() ? 'New area' : 'Try an area'}</button>
     <p role="status">${said}</p>
     <${AreaForm} key=${areaDraft.value?.id} done=${done} />
     ${
