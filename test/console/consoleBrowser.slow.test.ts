@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import type { BrowserContext, Page, Route } from 'playwright-core';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { dateOf, fieldText } from '../../src/console/page/format.ts';
 import { focused, focusedName } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, POD_ENV, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
 import { visitConsole } from '../support/console/visitor.ts';
-import { callApi, logIn, PASSWORD } from '../support/http/application.ts';
+import { callApi, logIn, makeOwner, PASSWORD } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
 import { newContext, withoutBrowser } from '../support/http/browser.ts';
 import { startPod } from '../support/pod.ts';
@@ -158,6 +159,61 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     );
     await opened.send(VAN, FAR);
     await page.getByText(`left ${name}`).first().waitFor();
+    assert.deepEqual(complaints, []);
+  });
+
+  test('a long list has the rows in sight alone, is counted for readers, and keeps the focus while it is scrolled', async () => {
+    const count = 2_000;
+    const nameOf = (n: number): string => `Car ${String(n).padStart(4, '0')}`;
+    const many = Array.from({ length: count }, (_, n) => ({ imei: simulatedImei(n), name: nameOf(n + 1) }));
+    await makeOwner(opened.admin, 'many@example.com');
+    await opened.admin.importDevices('many@example.com', many);
+    const { page, complaints, logIn: enter, show } = await opened.visitAgain();
+    await enter('many@example.com');
+    const inPage = (row: string) =>
+      waitFor(async () => {
+        const rows = await page.locator(row).count();
+        return rows > 5 && rows < 100;
+      }, `there are none, or not only those in sight, of ${row}`);
+    await page.getByText('2 000 vehicles').waitFor();
+    await inPage('main li');
+    await page.locator('main').evaluate((panel) => panel.scrollTo(0, panel.scrollHeight));
+    const last = page.getByRole('listitem').filter({ hasText: nameOf(count) });
+    await last.waitFor();
+    assert.deepEqual(
+      [await last.getAttribute('aria-posinset'), await last.getAttribute('aria-setsize')],
+      [String(count), String(count)],
+    );
+    await inPage('main li');
+
+    await show('Devices');
+    await page.locator(`table[aria-rowcount="${count + 1}"]`).waitFor();
+    await page.getByRole('link', { name: nameOf(1) }).focus();
+    for (const [key, at] of [
+      ['ArrowDown', 2],
+      ['PageDown', 12],
+      ['ArrowUp', 11],
+      ['End', count],
+      ['Home', 1],
+      ['ArrowDown', 2],
+    ] as const) {
+      await page.keyboard.press(key);
+      await focused(page, nameOf(at));
+    }
+    await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+    const end = page.locator(`tr[aria-rowindex="${count + 1}"]`);
+    await end.waitFor();
+    await inPage('tbody tr');
+    assert.equal(await focusedName(page), nameOf(2), 'the focus is kept');
+    assert.deepEqual(await violationsIn(page), [], 'a long list');
+    await page.keyboard.press('ArrowDown');
+    await focused(page, nameOf(3));
+    await waitFor(
+      () => page.evaluate('document.activeElement.getBoundingClientRect().top > 0'),
+      'what has the focus is out of sight',
+    );
+    await page.keyboard.press('Enter');
+    await page.getByLabel(`Chosen: ${nameOf(3)}`).waitFor();
     assert.deepEqual(complaints, []);
   });
 

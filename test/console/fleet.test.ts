@@ -58,6 +58,11 @@ describe('the fleet that the console knows', () => {
             else last.set(one.imei, one);
           }
           assert.equal(fleet.size, last.size);
+          const named = [...fleet.values()].map(({ imei, name, plate }) => [name ?? plate ?? imei, imei]);
+          assert.deepEqual(
+            fleet.sorted().map(({ imei }) => imei),
+            named.toSorted().map(([, imei]) => imei),
+          );
           for (const one of last.values()) assert.deepEqual(fleet.get(one.imei), expected(one));
           for (const name of [...last.values()].flatMap(({ groups }) => groups))
             assert.ok(fleet.groupNames().includes(name));

@@ -4,7 +4,8 @@ import { stripTypeScriptTypes } from 'node:module';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { SCOPES } from '../../src/access/scopes.ts';
-import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
+import { filtersIn, passing } from '../../src/console/page/filters.ts';
+import type { KnownDevice } from '../../src/console/page/fleet.ts';
 import { agoText, dueText } from '../../src/console/page/format.ts';
 import { counted, curlOf, duration, fetchOf } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
@@ -46,28 +47,12 @@ describe('the search', () => {
     device('350000000000001', 'bus'),
     device('1', null, 'X'),
   ];
-  const found = (text: string) => findDevices(all, text, 10).first.map(({ imei }) => imei);
+  const found = (text: string) => passing({ ...filtersIn(''), text }, all).map(({ imei }) => imei);
   test('finds a part of a name, a plate or an IMEI, whatever its case and blanks', () => {
     assert.deepEqual(found('VAN'), ['350000000000002']);
     assert.deepEqual(found('ga731'), ['350000000000002']);
     assert.deepEqual(found('0001'), ['350000000000001']);
     assert.deepEqual(found('nobody'), []);
-  });
-  test('lists all by name where nothing is sought', () => {
-    assert.deepEqual(found(' '), ['350000000000001', '350000000000002', '1']);
-  });
-  test('counts all and gives the first of them, in the order of all', () => {
-    const names = fc.array(fc.constantFrom('Ö', 'o', 'Z 2', 'Z 10', 'a'), { maxLength: 12 });
-    fc.assert(
-      fc.property(names, fc.integer({ min: 1, max: 5 }), (drawn, max) => {
-        const devices = drawn.map((name, index) => device(String(index).padStart(2, '0'), name));
-        const sorted = [...devices].sort(
-          (a, b) => String(a.name).localeCompare(String(b.name)) || a.imei.localeCompare(b.imei),
-        );
-        const { count, first } = findDevices(devices, '', max);
-        assert.deepEqual([count, first], [devices.length, sorted.slice(0, max)]);
-      }),
-    );
   });
 });
 

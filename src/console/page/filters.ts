@@ -78,3 +78,10 @@ export function passesBesideStatus({ group, text }: Filters): (device: KnownDevi
 export function hasStatus({ statuses }: Filters, { status }: KnownDevice): boolean {
   return statuses.length === 0 || statuses.includes(status);
 }
+
+/** Those that pass, in their order; the same list where nothing is filtered. */
+export function passing(asked: Filters, devices: readonly KnownDevice[]): readonly KnownDevice[] {
+  if (hashOf('', asked) === '') return devices;
+  const passes = passesBesideStatus(asked);
+  return devices.filter((device) => hasStatus(asked, device) && passes(device));
+}

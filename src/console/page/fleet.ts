@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { InOrder } from './lists/inOrder.ts';
 import type { ChangedDevice, RemovedDevice } from './types.ts';
 
 export type DeviceChange = ChangedDevice | RemovedDevice;
@@ -14,12 +15,14 @@ const LISTS_AFTER_MS = 30;
 const AGED_AT_ONCE = 500;
 /** Lists of groups that devices share, and names that are offered. */
 const GROUPS_MAX = 1_000;
+const COLLATOR = new Intl.Collator();
 
 /** The devices of the account by IMEI, as the stream reports them. */
 export class Fleet {
   /** Counts up some time after changes. Lists read it to be drawn again. */
   readonly round = signal(0);
   readonly #devices = new Map<string, KnownDevice>();
+  readonly #order = new InOrder<KnownDevice>(byName);
   readonly #listeners = new Set<FleetListener>();
   /** Devices of the same groups share one list of them, by its JSON. */
   readonly #groups = new Map<string, readonly string[]>();
@@ -38,9 +41,14 @@ export class Fleet {
     return this.#devices.values();
   }
 
+  /** By name, then IMEI; the same list while no device comes, goes or is renamed. */
+  sorted(): readonly KnownDevice[] {
+    return this.#order.sorted(this.#devices.values());
+  }
+
   /** Those that devices have, or had since the page was opened. */
   groupNames(): readonly string[] {
-    return [...new Set([...this.#groups.values()].flat())].sort(compare).slice(0, GROUPS_MAX);
+    return [...new Set([...this.#groups.values()].flat())].sort(COLLATOR.compare).slice(0, GROUPS_MAX);
   }
 
   apply(changed: readonly DeviceChange[]): void {
@@ -80,6 +88,8 @@ export class Fleet {
   }
 
   #remove(device: RemovedDevice): RemovedDevice {
+    const known = this.#devices.get(device.imei);
+    if (known !== undefined) this.#order.remove(known);
     this.#devices.delete(device.imei);
     return device;
   }
@@ -89,7 +99,12 @@ export class Fleet {
     if (known === undefined) {
       known = knownDevice(device);
       this.#devices.set(device.imei, known);
-    } else update(known, device);
+      this.#order.add(known);
+    } else {
+      const name = nameOf(known);
+      update(known, device);
+      if (nameOf(known) !== name) this.#order.move(known);
+    }
     (known as Writable<KnownDevice>).groups = this.#shared(device.groups);
     return known;
   }
@@ -120,35 +135,13 @@ export class Fleet {
   }
 }
 
-const { compare } = new Intl.Collator();
-
-/**
- * Devices whose name, plate or IMEI contains the text, whatever its case and blanks: how many, and the first `max` of
- * them by name, then IMEI.
- */
-export function findDevices(
-  devices: Iterable<KnownDevice>,
-  text: string,
-  max: number,
-): { count: number; first: KnownDevice[] } {
-  const fits = fitting(text);
-  const first: KnownDevice[] = [];
-  let count = 0;
-  for (const device of devices) {
-    if (!fits(device)) continue;
-    count++;
-    // Only the first are kept in order: sorting 100 000 names takes longer than people wait after a key press.
-    const last = first[max - 1];
-    if (last !== undefined && inOrder(last, device) <= 0) continue;
-    first.splice(placeOf(device, first), 0, device);
-    if (first.length > max) first.pop();
-  }
-  return { count, first };
-}
-
 /** What people call it. */
 export function nameOf({ name, plate, imei }: Pick<KnownDevice, 'name' | 'plate' | 'imei'>): string {
   return name ?? plate ?? imei;
+}
+
+function byName(a: KnownDevice, b: KnownDevice): number {
+  return COLLATOR.compare(nameOf(a), nameOf(b)) || COLLATOR.compare(a.imei, b.imei);
 }
 
 /** Whether the name, plate or IMEI of a device contains the text, whatever its case and blanks. */
@@ -156,21 +149,6 @@ export function fitting(text: string): (device: Pick<KnownDevice, 'name' | 'plat
   const wanted = plain(text);
   return ({ name, plate, imei }) =>
     wanted === '' || [name, plate, imei].some((value) => value !== null && plain(value).includes(wanted));
-}
-
-function placeOf(device: KnownDevice, sorted: readonly KnownDevice[]): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (inOrder(sorted[middle] as KnownDevice, device) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function inOrder(a: KnownDevice, b: KnownDevice): number {
-  return compare(nameOf(a), nameOf(b)) || compare(a.imei, b.imei);
 }
 
 function plain(text: string): string {

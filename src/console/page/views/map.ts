@@ -1,12 +1,14 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { mayChange, usePaced } from '../api.ts';
+import { mayChange } from '../api.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
 import { Ago, speedText } from '../format.ts';
 import { Panel } from '../forms.ts';
+import { Icon } from '../icons.ts';
 import { isLarge, openStream, viewProblem } from '../largeFleet.ts';
+import { LongList, type RowOfList } from '../lists/longList.ts';
 import { fleet, fleetSize, line } from '../liveFleet.ts';
 import {
   askedDay,
@@ -31,10 +33,8 @@ import { useFound } from './foundDevices.ts';
 import { ShareForm } from './shareForm.ts';
 import { VehicleDay } from './vehicleDay.ts';
 
-/** More than people read; the search narrows them. */
+/** Of a fleet that is too large to be held: more than people read; the search narrows them. */
 const LISTED_MAX = 100;
-/** Looking through 100 000 vehicles takes some milliseconds. */
-const LISTED_EVERY_MS = 2_000;
 const HOURS = [0, 1, 6, 24];
 
 /** The panel beside the map: the search, the devices on a spot, and the chosen device. */
@@ -48,23 +48,23 @@ export function MapPanel(): VNode {
   return html`
     ${isSought && list}
     ${onSpot.value !== null && html`<${Spot} />`}
-    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? hint() : missing(chosen.value)}</p>` : html`<${Card} key=${device.imei} device=${device} />`}
+    ${device === undefined ? html`<p class="empty" role="status">${chosen.value === null ? html`<${Hint} />` : missing(chosen.value)}</p>` : html`<${Card} key=${device.imei} device=${device} />`}
     ${viewProblem.value !== null && html`<p class="error" role="alert">The map does not show all that it should, and tries again: ${viewProblem.value}</p>`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
     ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
     ${error === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
-    ${!isSought && list}
     <${CallBehind} call=${{ method: 'GET', path: clustered.value?.path ?? streamPath(openStream.value ?? '') }} />
+    ${!isSought && list}
   `;
 }
 
-function hint(): string {
+function Hint(): unknown {
   if (line.value.state !== 'live') return 'Waiting for the fleet.';
   if (clustered.value !== null)
     return `${grouped(clustered.value.vehicles)} vehicles, most of them in clusters. Click one, or zoom in, to see single vehicles.`;
   return fleetSize() === 0
-    ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
-    : 'Click a vehicle, here or on the map, to see more of it.';
+    ? html`<${Icon} name="devices" /> There are no devices yet. Add one with: fleet device:create --email … --imei …`
+    : 'Choose a vehicle here or on the map.';
 }
 
 /** The chosen one is not known (yet). */
@@ -79,20 +79,20 @@ function FleetList(): VNode | null {
   const asked = filters.value;
   const isSought = asked.text.trim() !== '';
   const isListed = isSought || (!isLarge.value && chosen.value === null);
-  const round = usePaced(fleet.round.value, LISTED_EVERY_MS);
-  const { count, first, problem, isAsking } = useFound(isListed ? asked : null, LISTED_MAX, { round });
+  fleet.round.value; // drawn again with each round
+  const { count, found, problem, isAsking } = useFound(isListed ? asked : null, LISTED_MAX);
   const isWanted = isFirstWanted.value;
   useEffect(() => {
     if (isAsking || !isWanted) return;
     isFirstWanted.value = false;
-    if (first[0] !== undefined) goTo(first[0]);
+    if (found[0] !== undefined) goTo(found[0]);
   });
   if (!isListed || (count === 0 && !isSought)) return null;
   const what = isSought ? 'found' : count === 1 ? 'vehicle' : 'vehicles';
-  const said = `${grouped(count)} ${what}${count > LISTED_MAX ? `; the first ${LISTED_MAX} are shown` : ''}`;
+  const said = `${grouped(count)} ${what}${count > found.length ? `; the first ${LISTED_MAX} are shown` : ''}`;
   return html`
     <p role="status">${isAsking ? 'Looking…' : (problem ?? said)}</p>
-    <${Choice} devices=${first} pick=${goTo} />
+    <${Choice} devices=${found} pick=${goTo} />
   `;
 }
 
@@ -124,14 +124,16 @@ function Choice({
   devices: readonly KnownDevice[];
   pick: (device: KnownDevice) => void;
 }): VNode {
-  return html`<ul class="rows">${devices.map(
-    (device) => html`<li key=${device.imei}>
-      <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device)}>
-        ${nameOf(device)} <span class=${`status ${device.status}`}>${device.status}</span>
-        <small>${device.plate} ${device.location !== null && html`<span class="beside">${speedText(device.location.speedKmh)}, <${Ago} at=${new Date(device.location.recordedAtMs).toISOString()} /></span>`}</small>
+  const row = (device: KnownDevice, { place, tabIndex }: RowOfList): VNode => {
+    const { imei, plate, status, location } = device;
+    return html`<li ...${place}>
+      <button type="button" class="row vehicle" tabindex=${tabIndex} aria-pressed=${chosen.value === imei} onClick=${() => pick(device)}>
+        <span>${nameOf(device)}</span> <span class=${`status ${status}`}>${status}</span>
+        <small>${plate}</small> <small>${location !== null && html`${speedText(location.speedKmh)}, <${Ago} at=${new Date(location.recordedAtMs).toISOString()} />`}</small>
       </button>
-    </li>`,
-  )}</ul>`;
+    </li>`;
+  };
+  return html`<${LongList} as="ul" items=${devices} keyOf=${({ imei }: KnownDevice) => imei} row=${row} />`;
 }
 
 function Card({ device }: { device: KnownDevice }): VNode {

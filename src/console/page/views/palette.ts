@@ -4,7 +4,6 @@ import { addressOf, areaAddress, VIEW_NAMES, vehicleAddress } from '../address.t
 import { fitting, type KnownDevice, nameOf } from '../fleet.ts';
 import { imeisShown } from '../format.ts';
 import { Icon, type IconName } from '../icons.ts';
-import { fleet } from '../liveFleet.ts';
 import { seek } from '../map/mapState.ts';
 import { html } from '../parts.ts';
 import type { Area } from '../types.ts';
@@ -85,8 +84,8 @@ function Opened({ close }: { close: () => void }): VNode {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   useLayoutEffect(() => dialog.current?.showModal(), []);
-  const found = useFound({ statuses: [], group: '', text }, OFFERED_MAX, { round: fleet.round.value });
-  const targets = targetsOf(text, useAreas(true), found.isAsking ? [] : found.first);
+  const found = useFound({ statuses: [], group: '', text }, OFFERED_MAX);
+  const targets = targetsOf(text, useAreas(true), found.isAsking ? [] : found.found);
   const active = Math.min(at, targets.length - 1);
   const end = (): void => {
     dialog.current?.close(); // gives the focus back

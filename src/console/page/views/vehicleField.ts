@@ -29,11 +29,11 @@ export function VehicleField({
   const [typed, setTyped] = useState<string | null>(null);
   const [picked, setPicked] = useState<Offer | null>(null);
   const [isAwaited, setAwaited] = useState(false);
-  const { first, count, isAsking } = useFound(
+  const { found, count, isAsking } = useFound(
     typed === null || typed === '' ? null : { statuses: [], group: '', text: typed },
     OFFERED_MAX,
   );
-  const offers = offersOf(first, imeisShown.value !== '');
+  const offers = offersOf(found.slice(0, OFFERED_MAX), imeisShown.value !== '');
   const named = (text: string | null): Offer | undefined => offers.find((offer) => offer.text === text);
   const choose = (offer: Offer | null): void => {
     setTyped(null);
