@@ -244,7 +244,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await edited.getByLabel('Attempts at most').fill('3');
     await edited.getByLabel('Description').fill('Dispatch desk');
     await edited.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Dispatch desk; *; 3 attempts at most').waitFor();
+    await page.getByText('Dispatch desk; all types of events; 3 attempts at most').waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Start again' }).click();
     await page.getByRole('button', { name: 'Pause' }).waitFor();
