@@ -479,6 +479,24 @@ describe('the checker of a record', () => {
     );
   });
 
+  test('lets a batch that was given up be stored after the next one, which is older than its last point', () => {
+    const replayed = (exitAt: number): Rule[] => {
+      const givenUp = points(2, 200, CAR, { 40: 6, 45: 6 }, { status: null });
+      const tried = points(3, 220, CAR, { 42: 4 }, { status: null });
+      const repeated = { ...tried, beginMs: 240, endMs: 250, status: 200 };
+      const rest = {
+        ...GOOD.rest,
+        points: [10, 20, 40, 42, 45, 50].map((second) => at(CAR, second)),
+        events: [event(1, CAR, FIXED, 'entry', 20), event(2, CAR, FIXED, 'exit', exitAt, 20)],
+      };
+      const calls = { ...CALLS, givenUp, tried, repeated };
+      const found = checkRecord(recordOf({ ...GOOD, calls, rest })).map(({ rule }) => rule);
+      return found.filter((rule) => rule === 'events are those of a naive replay');
+    };
+    assert.deepEqual(replayed(45), []);
+    assert.deepEqual(replayed(42), ['events are those of a naive replay']);
+  });
+
   test('lets a batch that was given up be evaluated together with the next one', () => {
     const replayed = (entryAt: number): Rule[] => {
       const givenUp = points(2, 200, CAR, { 35: 6, 45: 4 }, { status: null });

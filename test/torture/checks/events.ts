@@ -20,8 +20,8 @@ interface Part {
 }
 
 /** What may have become of a part that was given up, as digits: see `evaluated`. */
-const FATES = 3;
-const [LATE, JOINED] = [1, 2];
+const FATES = 4;
+const [LATE, JOINED, AFTER] = [1, 2, 3];
 
 /**
  * Of areas that never change: the events are exactly those that a naive replay of the stored points has. Of batches that were
@@ -86,25 +86,32 @@ function partsOfDevices(
 
 /**
  * The points that were not late. `fates`: a digit for each doubtful part. It was stored after the next one of the device, and so
- * was late as a whole; or it waited in a pod until the next one came there, and both were evaluated together in order of time.
+ * was late as a whole; or it waited in a pod until the next one came there, and both were evaluated together in order of time; or
+ * it was stored right after the next one, which was older, and is late in part or not at all.
  */
 function evaluated(parts: readonly Part[], fates: number) {
   const points: { recorded_at: number; latitude: number; longitude: number }[] = [];
   let newestMs = Number.NEGATIVE_INFINITY;
   let rest = fates;
   let waiting: readonly RecordedPoint[] = [];
+  let following: readonly RecordedPoint[] = [];
   for (const part of parts) {
     const fate = part.isDoubtful ? rest % FATES : 0;
     if (part.isDoubtful) rest = Math.floor(rest / FATES);
     if (fate === LATE) continue;
+    if (fate === AFTER) {
+      following = [...following, ...part.points];
+      continue;
+    }
     const together = [...waiting, ...part.points].sort((a, b) => a.atMs - b.atMs);
     waiting = fate === JOINED ? together : [];
     if (fate === JOINED) continue;
-    for (const { atMs, place } of together) {
+    for (const { atMs, place } of [...together, ...following]) {
       if (atMs <= newestMs) continue;
       newestMs = atMs;
       points.push({ recorded_at: atMs, ...placeAt(place) });
     }
+    following = [];
   }
   return points;
 }
