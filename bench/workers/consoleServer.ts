@@ -10,21 +10,35 @@ import { answerQuestions } from '../worker.ts';
 
 export type ConsoleQuestion =
   | { readonly kind: 'start' }
-  /** How many vehicles whoever opens the stream from now on gets; a tenth of them changes each second. */
-  | { readonly kind: 'vehicles'; readonly count: number };
+  /**
+   * How many vehicles whoever opens the stream from now on gets; a tenth of them changes each second. `town`: where the
+   * first of them are near to each other; null: all are far apart.
+   */
+  | { readonly kind: 'vehicles'; readonly count: number; readonly town: Place | null };
+
+interface Place {
+  readonly lat: number;
+  readonly lng: number;
+}
 
 const TICK_MS = 100;
 const SHARE_PER_TICK = 0.01;
 const STEP_DEG = 0.002;
+const TOWN_VEHICLES = 400;
+const TOWN_DEG = 0.1;
 
 // A worker: the console as the service serves it, and of the API the answers that a view of the map needs. The stream
 // is that of the service in form and in behaviour: who does not read gets fewer changes, not older ones.
 let port = 0;
 let vehicles = 0;
+let town: Place | null = null;
 /** Answers its port. */
 answerQuestions(async (question: ConsoleQuestion): Promise<number> => {
   if (question.kind === 'start') port = await serve();
-  else vehicles = question.count;
+  else {
+    vehicles = question.count;
+    town = question.town;
+  }
   return port;
 });
 
@@ -65,6 +79,11 @@ async function stream(response: ServerResponse, count: number): Promise<void> {
 function message(index: number, round: number): string {
   const angle = index + round * 0.5;
   const imei = simulatedImei(index);
+  const [partOfNorth, partOfEast] = [(index * 0.618) % 1, (index * 0.755) % 1];
+  const home =
+    town !== null && index < TOWN_VEHICLES
+      ? { lat: town.lat + (partOfNorth - 0.5) * TOWN_DEG, lng: town.lng + (partOfEast - 0.5) * TOWN_DEG }
+      : { lat: 38 + partOfNorth * 20, lng: -5 + partOfEast * 30 };
   const device = {
     id: imei,
     imei,
@@ -75,8 +94,8 @@ function message(index: number, round: number): string {
     status: 'moving',
     groups: [],
     location: {
-      latitude: 38 + ((index * 0.618) % 1) * 20 + Math.cos(angle) * STEP_DEG,
-      longitude: -5 + ((index * 0.755) % 1) * 30 + Math.sin(angle) * STEP_DEG,
+      latitude: home.lat + Math.cos(angle) * STEP_DEG,
+      longitude: home.lng + Math.sin(angle) * STEP_DEG,
       speed_kmh: 42,
       recorded_at: new Date(Date.now()).toISOString(),
       heading: (angle * 57) % 360,
