@@ -148,14 +148,17 @@ describe('calls of one account wait for the database', () => {
       let answered = 0;
       const calls = Array.from({ length: CALLS }, async (_, n) => {
         const answer = await call(n);
-        answered++;
+        if (answer.status !== 503) answered++;
         return answer.status;
       });
       await waitFor(async () => (await waitingForLocks()) > 0);
-      await useAll(minute, alsoLocks);
-      assert.equal(answered, 0);
-      assert.equal(await waitingForLocks(), running);
-      await release();
+      try {
+        await useAll(minute, alsoLocks);
+        assert.equal(answered, 0);
+        assert.ok((await waitingForLocks()) <= running);
+      } finally {
+        await release();
+      }
       // On a slow machine the time that a call may wait is over before the lock is released.
       for (const each of await Promise.all(calls)) assert.ok(each === status || each === 503, String(each));
     });
