@@ -4,8 +4,8 @@ import { Socket } from 'node:net';
 import helmet from 'helmet';
 import { invariant } from '../lib/errors.ts';
 import type { Span } from '../traces/span.ts';
-import { type Answer, CutAnswer, errorAnswer, type StreamedBody, TRAILER_HEADER } from './answer.ts';
-import { onDrained, sendLive } from './liveBody.ts';
+import { type Answer, errorAnswer, type StreamedBody, TRAILER_HEADER } from './answer.ts';
+import { sendLive, sendStreamed } from './longBody.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
 
@@ -283,60 +283,6 @@ function securityHeaders(): string[] {
 export function whenGone(response: ServerResponse, listener: () => void): void {
   if (response.destroyed || response.req.socket.destroyed) listener();
   else response.once('close', listener);
-}
-
-/**
- * Sends a long body no faster than its reader takes it: each piece is made when the one before has been sent.
- * `writeHead` is called at the beginning. Resolves when all is sent or the reader has gone. An error of `open` rejects
- * before the head is written. After a later error the connection is cut, which shows the reader that the answer is
- * incomplete.
- */
-export async function sendStreamed(
-  response: ServerResponse,
-  body: StreamedBody,
-  writeHead: () => void,
-): Promise<void> {
-  await inTurnOn(response);
-  await body.open();
-  try {
-    if (!isOpen(response)) return;
-    writeHead();
-    const take = (piece: Buffer) => {
-      if (isOpen(response)) response.write(piece);
-    };
-    while (await body.next(take)) {
-      if (response.writableNeedDrain) await drained(response, body.stallLimitMs);
-      if (!isOpen(response)) return;
-    }
-    if (body.trailers !== undefined) response.addTrailers(body.trailers());
-    response.end();
-  } catch (error) {
-    response.destroy();
-    if (!(error instanceof CutAnswer)) throw error;
-  } finally {
-    body.close();
-  }
-}
-
-/** A request that came before the answer to another of its connection was sent waits for that one, holding nothing. */
-function inTurnOn(response: ServerResponse): Promise<void> {
-  if (response.socket !== null || response.destroyed) return Promise.resolve();
-  return new Promise((resolve) => response.once('socket', () => resolve()));
-}
-
-function isOpen(response: ServerResponse): boolean {
-  return !response.destroyed && response.socket?.destroyed === false;
-}
-
-/** Cuts the connection when its reader takes longer than the limit. */
-function drained(response: ServerResponse, limitMs?: number): Promise<void> {
-  return new Promise((resolve) => {
-    const limit = limitMs === undefined ? undefined : setTimeout(() => response.destroy(), limitMs);
-    onDrained(response, response, () => {
-      clearTimeout(limit);
-      resolve();
-    });
-  });
 }
 
 /** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */

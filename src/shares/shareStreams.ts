@@ -1,5 +1,5 @@
 import type { LiveBody, LiveChunk, StreamSink } from '../http/answer.ts';
-import { liveChunk } from '../http/liveBody.ts';
+import { liveChunk } from '../http/longBody.ts';
 import { formatIso } from '../lib/time.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { ShareState } from './share.ts';

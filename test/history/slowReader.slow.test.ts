@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { sendStreamed } from '../../src/http/exchange.ts';
+import { sendStreamed } from '../../src/http/longBody.ts';
 import { serve } from '../support/http/serve.ts';
 
 test('a reader that stops reading is sent no more than buffers hold, and is cut off after a time', async () => {

@@ -2,7 +2,7 @@ import { leftDeviceJson, removedDeviceJson } from '../../devices/device.ts';
 import type { DeviceFilter } from '../../devices/living/deviceFilter.ts';
 import type { Changed } from '../../devices/worldChanges.memory.ts';
 import type { LiveChunk } from '../../http/answer.ts';
-import { joinedChunk, liveChunk } from '../../http/liveBody.ts';
+import { joinedChunk, liveChunk } from '../../http/longBody.ts';
 import type { ItemTexts } from '../pages.ts';
 import { passesFilter } from '../readFiltered.ts';
 

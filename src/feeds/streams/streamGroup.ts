@@ -4,7 +4,7 @@ import type { Snapshot } from '../../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../../changelog/serverStarts.ts';
 import type { Changed } from '../../devices/worldChanges.memory.ts';
 import type { LiveChunk } from '../../http/answer.ts';
-import { liveChunk } from '../../http/liveBody.ts';
+import { liveChunk } from '../../http/longBody.ts';
 import { formatIso } from '../../lib/time.ts';
 import { inTurns, type Steps } from '../../lib/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../cursors.ts';

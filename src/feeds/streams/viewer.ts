@@ -2,7 +2,7 @@ import type { Region } from '../../devices/index/regionWalk.ts';
 import { type Box, boxRegion } from '../../devices/living/boxRegion.ts';
 import { ageLimitsMs, type DeviceFilter, seenAlone } from '../../devices/living/deviceFilter.ts';
 import type { LiveChunk } from '../../http/answer.ts';
-import { joinedChunk } from '../../http/liveBody.ts';
+import { joinedChunk } from '../../http/longBody.ts';
 import { IdSet } from '../../lib/idSet.ts';
 import type { DeviceMessages } from './deviceMessages.ts';
 

@@ -10,7 +10,7 @@ import { type Area, AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts
 import { areaFeature } from '../../../src/areas/geojson.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import type { StreamedBody } from '../../../src/http/answer.ts';
-import { sendStreamed } from '../../../src/http/exchange.ts';
+import { sendStreamed } from '../../../src/http/longBody.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { apiSide, keyOf, OTHER_WORLD } from '../../support/http/apiSide.ts';

@@ -4,7 +4,7 @@ import { get, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { StreamSink } from '../../src/http/answer.ts';
-import { joinedChunk, liveChunk, sendLive } from '../../src/http/liveBody.ts';
+import { joinedChunk, liveChunk, sendLive } from '../../src/http/longBody.ts';
 import { serve } from '../support/http/serve.ts';
 import { waitFor } from '../support/waitFor.ts';
 

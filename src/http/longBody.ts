@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { LiveBody, LiveChunk, StreamSink } from './answer.ts';
+import { CutAnswer, type LiveBody, type LiveChunk, type StreamedBody, type StreamSink } from './answer.ts';
 
 const NEW_LINE = '\r\n';
 
@@ -36,8 +36,62 @@ export function sendLive(response: ServerResponse, body: LiveBody): void {
   else response.once('close', () => stream.close());
 }
 
+/**
+ * Sends a long body no faster than its reader takes it: each piece is made when the one before has been sent.
+ * `writeHead` is called at the beginning. Resolves when all is sent or the reader has gone. An error of `open` rejects
+ * before the head is written. After a later error the connection is cut, which shows the reader that the answer is
+ * incomplete.
+ */
+export async function sendStreamed(
+  response: ServerResponse,
+  body: StreamedBody,
+  writeHead: () => void,
+): Promise<void> {
+  await inTurnOn(response);
+  await body.open();
+  try {
+    if (!isOpen(response)) return;
+    writeHead();
+    const take = (piece: Buffer) => {
+      if (isOpen(response)) response.write(piece);
+    };
+    while (await body.next(take)) {
+      if (response.writableNeedDrain) await drained(response, body.stallLimitMs);
+      if (!isOpen(response)) return;
+    }
+    if (body.trailers !== undefined) response.addTrailers(body.trailers());
+    response.end();
+  } catch (error) {
+    response.destroy();
+    if (!(error instanceof CutAnswer)) throw error;
+  } finally {
+    body.close();
+  }
+}
+
+/** A request that came before the answer to another of its connection was sent waits for that one, holding nothing. */
+function inTurnOn(response: ServerResponse): Promise<void> {
+  if (response.socket !== null || response.destroyed) return Promise.resolve();
+  return new Promise((resolve) => response.once('socket', () => resolve()));
+}
+
+function isOpen(response: ServerResponse): boolean {
+  return !response.destroyed && response.socket?.destroyed === false;
+}
+
+/** Cuts the connection when its reader takes longer than the limit. */
+function drained(response: ServerResponse, limitMs?: number): Promise<void> {
+  return new Promise((resolve) => {
+    const limit = limitMs === undefined ? undefined : setTimeout(() => response.destroy(), limitMs);
+    onDrained(response, response, () => {
+      clearTimeout(limit);
+      resolve();
+    });
+  });
+}
+
 /** Calls `listener` when the reader has taken everything that was written to `to`, or has gone. */
-export function onDrained(response: ServerResponse, to: ServerResponse | Socket, listener: () => void): void {
+function onDrained(response: ServerResponse, to: ServerResponse | Socket, listener: () => void): void {
   const go = () => {
     to.off('drain', go);
     response.off('close', go);
