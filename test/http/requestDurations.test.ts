@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Histogram, Registry } from 'prom-client';
-import { RequestDurations } from '../src/metrics.ts';
+import { RequestDurations } from '../../src/http/exchange.ts';
 
 const BOUNDS_SECONDS = [0.001, 0.01, 0.1, 1];
 
