@@ -37,13 +37,8 @@ export const ANYBODY: ScopeMask = 1 << (SCOPES.length + 1);
 export const VIEWER: ScopeMask = 1 << (SCOPES.length + 2);
 
 /** What opens a route that writes; the others open routes that read, whatever their method. */
-const WRITING: ScopeMask =
+export const WRITING: ScopeMask =
   scopeMask('send_commands', 'write_areas', 'manage_webhooks', 'manage_shares') | SESSION_ONLY;
-
-/** True when this is a viewer at a route that writes. Routes of GET and HEAD read. */
-export function isDeniedToViewer(caller: ScopeMask, method: string, route: ScopeMask): boolean {
-  return (caller & VIEWER) !== 0 && method !== 'GET' && (route & WRITING) !== 0 && (route & VIEWER) === 0;
-}
 
 /** Of the session of a member, or of a viewer. */
 export function sessionScopes(isViewer: boolean): ScopeMask {

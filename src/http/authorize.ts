@@ -4,7 +4,7 @@ import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
 import type { KeyState } from '../access/credentials.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
 import { type CidrSet, type ClientAddress, clientAddress } from '../access/ipAddress.ts';
-import { ANYBODY, isDeniedToViewer, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
+import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames, VIEWER, WRITING } from '../access/scopes.ts';
 import { formatIso } from '../lib/time.ts';
 import type { Span } from '../traces/span.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
@@ -155,6 +155,11 @@ function refuseGroups(version: ApiVersion): Answer {
 }
 
 const GROUPS_ONLY = 'this API key sees only devices of its groups, and the answer cannot be limited to them';
+/** True when this is a viewer at a route that writes. Routes of GET and HEAD read. */
+export function isDeniedToViewer(caller: ScopeMask, method: string, route: ScopeMask): boolean {
+  return (caller & VIEWER) !== 0 && method !== 'GET' && (route & WRITING) !== 0 && (route & VIEWER) === 0;
+}
+
 const VIEWERS_READ = 'this account is a viewer: it reads, and changes nothing';
 
 /** Names the permissions of which one is missing. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isDeniedToViewer, SCOPES, SESSION_ONLY, scopeMask, VIEWER } from '../../src/access/scopes.ts';
+import { SCOPES, SESSION_ONLY, scopeMask, VIEWER } from '../../src/access/scopes.ts';
+import { isDeniedToViewer } from '../../src/http/authorize.ts';
 import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, setPassword } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
