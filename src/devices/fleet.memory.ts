@@ -15,8 +15,8 @@ import {
 } from './device.ts';
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
 import { FleetReload } from './fleetReload.memory.ts';
+import { nearestOfSeveral } from './index/nearestHits.ts';
 import { LivingFleet } from './living/livingFleet.memory.ts';
-import { nearestOfWorlds } from './nearestOfWorlds.memory.ts';
 import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { type PackedStays, stayCount } from './stays/packedStays.ts';
@@ -101,7 +101,7 @@ export class Fleet {
     if (before === worldId) {
       this.#world(worldId).edit(row, fields);
       const isKnown = editedXid !== 0 && columns.editedXid(row) === editedXid;
-      if (!isKnown) this.#world(worldId).changes.put(row, columns.movedXid(row), editedXid);
+      if (!isKnown) this.#world(worldId).changes.order.put(row, columns.movedXid(row), editedXid);
       return;
     }
     const movedXid = columns.movedXid(row);
@@ -351,7 +351,12 @@ export class Fleet {
    */
   near(worldIds: Worlds, lat: number, lng: number, limit: number, maxM: number): NearDevice[] | null {
     seeAll(worldIds);
-    return nearestOfWorlds(this.#columns, this.#worlds, worldIds, lat, lng, limit, maxM, null);
+    const columns = this.#columns;
+    const hits = nearestOfSeveral(columns, worldIds, limit, maxM, (worldId, reachM) => {
+      const positions = this.#worlds.get(worldId)?.positions;
+      return positions === undefined ? [] : positions.near(lat, lng, limit, reachM);
+    });
+    return hits?.map(({ slot, distanceM }) => ({ device: new Device(columns, slot), distanceM })) ?? null;
   }
 
   /**

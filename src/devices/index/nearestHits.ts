@@ -12,6 +12,32 @@ export interface NearHit {
 export type Precedes = (slot: number, other: number) => boolean;
 
 /**
+ * The `limit` nearest of several indexes, by distance, then in the order of slots. `search` finds those of one index that
+ * are no farther than `reachM`: the last distance found in one bounds the search in the next. Null where it finds null.
+ */
+export function nearestOfSeveral<Index>(
+  slots: { compare(slot: number, other: number): number },
+  indexes: readonly Index[],
+  limit: number,
+  maxM: number,
+  search: (index: Index, reachM: number) => NearHit[] | null,
+): NearHit[] | null {
+  let found: NearHit[] = [];
+  for (const index of indexes) {
+    const last = found[limit - 1];
+    const hits = search(index, last === undefined ? maxM : Math.min(maxM, last.distanceM));
+    if (hits === null) return null;
+    if (found.length === 0) found = hits;
+    else {
+      found = [...found, ...hits]
+        .sort((a, b) => a.distanceM - b.distanceM || slots.compare(a.slot, b.slot))
+        .slice(0, limit);
+    }
+  }
+  return found;
+}
+
+/**
  * The nearest devices that one search has met so far. Squared chords are in lattice steps.
  *
  * `distanceM` costs more than the rest of a search, so it is called for hardly more devices than are found. At first

@@ -3,8 +3,8 @@ import type { Tile } from '../../geo/vectorTile.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { Device, type NearDevice, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
+import { nearestOfSeveral } from '../index/nearestHits.ts';
 import type { Region } from '../index/regionWalk.ts';
-import { nearestOfWorlds } from '../nearestOfWorlds.memory.ts';
 import type { TileContent } from '../tiles/deviceTile.ts';
 import { countedTile, TileSearch, tileRegion } from '../tiles/tileSearch.memory.ts';
 import { LongSearch, type World } from '../world.memory.ts';
@@ -77,8 +77,12 @@ export class LivingFleet {
     filter: DeviceFilter,
     nowMs: number,
   ): NearDevice[] | null {
-    const passing = { rows: this.#rowsOf(worldIds, filter, nowMs), accountId };
-    return nearestOfWorlds(this.#columns, this.#worlds, worldIds, lat, lng, limit, maxM, passing);
+    const columns = this.#columns;
+    const rows = this.#rowsOf(worldIds, filter, nowMs);
+    const hits = nearestOfSeveral(columns, this.#worldsOf(worldIds), limit, maxM, ({ subsets }, reachM) =>
+      subsets.near(accountId, rows, lat, lng, limit, reachM),
+    );
+    return hits?.map(({ slot, distanceM }) => ({ device: new Device(columns, slot), distanceM })) ?? null;
   }
 
   /** What `near` would return at the moment of the first step, whatever happens between steps. Looks at all devices. */
