@@ -149,7 +149,8 @@ export class FleetReload {
     }
     const moved = isMotionOld ? (position === null ? 0 : motion.xid) : columns.movedXid(row);
     const edited = isEditOld ? editedXid : columns.editedXid(row);
-    if (moved !== columns.movedXid(row) || edited !== columns.editedXid(row)) changes.put(row, moved, edited);
+    if (moved !== columns.movedXid(row) || edited !== columns.editedXid(row))
+      changes.order.put(row, moved, edited);
   }
 
   #edit(row: number, fields: DeviceFields): void {

@@ -76,7 +76,7 @@ export class World {
     const columns = this.#columns;
     this.devices.put(row);
     this.changes.dropRemoval(imei);
-    this.changes.put(row, movedXid, editedXid);
+    this.changes.order.put(row, movedXid, editedXid);
     for (const changed of this.#searches.values()) changed.add(row);
     if (columns.hasPosition(row)) this.positions.put(row, columns.lat(row), columns.lng(row));
     this.#subsets?.refresh(row);
@@ -110,7 +110,7 @@ export class World {
     release(byHead);
     yield* this.devices.fill(byImei);
     release(byImei);
-    yield* this.changes.fill(rows);
+    yield* this.changes.order.fill(rows);
     let positioned = 0;
     for (let n = 0; n < rows.length; n++) {
       const row = rows[n] as number;
@@ -130,7 +130,7 @@ export class World {
     this.positions.remove(row);
     // A newer device may have its IMEI already.
     if (this.devices.at(this.devices.rank(row)) === row) this.devices.remove(row);
-    this.changes.take(row);
+    this.changes.order.remove(row);
     if (removal !== null) this.changes.putRemoval(removal);
   }
 
@@ -145,7 +145,7 @@ export class World {
     this.#tiles?.move(row, before);
     this.#ages?.put(row);
     if (this.#ages?.isUnused(position.movedAtMs) === true) this.#ages = null;
-    this.changes.put(row, motion.xid, this.#columns.editedXid(row));
+    this.changes.order.put(row, motion.xid, this.#columns.editedXid(row));
   }
 
   /** From here on the search uses this world as it is now. */

@@ -38,7 +38,8 @@ export type Changed =
 /** The changes of one world: who left it, and the order in which that and the changes of its devices happened. */
 export class WorldChanges {
   readonly #columns: DeviceColumns;
-  readonly #order: ChangeOrder;
+  /** Of the rows of devices, and of those that left. */
+  readonly order: ChangeOrder;
   /** By their rows: a device that left has one until it is forgotten. */
   readonly #removals = new Map<number, Removal>();
   readonly #removedRows = new Map<string, number>();
@@ -46,22 +47,12 @@ export class WorldChanges {
 
   constructor(columns: DeviceColumns) {
     this.#columns = columns;
-    this.#order = new ChangeOrder(columns);
+    this.order = new ChangeOrder(columns);
   }
 
   /** The newest transaction of a removal that is forgotten: who has not seen it cannot learn of it. */
   get horizonXid(): number {
     return this.#horizonXid;
-  }
-
-  /** A device came, has moved or was edited, by these transactions. */
-  put(row: number, movedXid: number, editedXid: number): void {
-    this.#order.put(row, movedXid, editedXid);
-  }
-
-  /** A device of this world has another or none now. */
-  take(row: number): void {
-    this.#order.remove(row);
   }
 
   /** Remembers that a device left, unless a later removal of its IMEI is known. */
@@ -72,7 +63,7 @@ export class WorldChanges {
     const row = this.#columns.takeForRemoval(removal.deviceId);
     this.#removals.set(row, removal);
     this.#removedRows.set(removal.imei, row);
-    this.#order.put(row, 0, removal.xid);
+    this.order.put(row, 0, removal.xid);
     if (this.#removals.size <= REMOVALS_MAX) return;
     const [oldest] = this.#removals.keys();
     this.#forget(oldest as number);
@@ -100,17 +91,12 @@ export class WorldChanges {
   }
 
   page(query: ChangeQuery): Changed[] {
-    return this.#order.page(query).map((change) => {
+    return this.order.page(query).map((change) => {
       const removal = this.#removals.get(change.slot);
       if (removal === undefined) return shownDevice(this.#columns, change);
       const { xid, id, movedXid, editedXid } = change;
       return { xid, id, movedXid, editedXid, device: null, imei: removal.imei };
     });
-  }
-
-  /** Adds the devices of these rows, whose transactions the columns have: see ChangeOrder. */
-  fill(rows: Uint32Array): Steps<void> {
-    return this.#order.fill(rows);
   }
 
   #forget(row: number): void {
@@ -122,7 +108,7 @@ export class WorldChanges {
   #drop(row: number, imei: string): void {
     this.#removals.delete(row);
     this.#removedRows.delete(imei);
-    this.#order.remove(row);
+    this.order.remove(row);
     this.#columns.free(row);
   }
 }
