@@ -88,7 +88,9 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const { url, failed } = await openDatabase(config, log, teardown);
   const hosts = new PostgresHosts(url, (host) => log.warn({ postgres: host }, 'another host is the primary'));
   const server = new ServerKnowledge();
-  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS, (key, ms) => shedder.noteWork(key, ms));
+  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS, (key, workedMs) => {
+    if (shedder.isActive) shedder.noteWork(key, workedMs);
+  });
   const memory = emptyMemory();
   // What its gauges read is there before anybody can ask for them.
   const metrics = createMetrics(

@@ -75,9 +75,9 @@ export class Shedder {
     return null;
   }
 
-  /** Notes processor time that a computation has taken. `key`: whose it is, see WorkTurns. */
+  /** Notes processor time that a computation has taken while calls are refused. `key`: whose it is, see WorkTurns. */
   noteWork(key: number | string, workedMs: number): void {
-    if (this.isActive && typeof key === 'number') this.#workedMs.add(key, workedMs);
+    if (typeof key === 'number') this.#workedMs.add(key, workedMs);
   }
 
   /** What a call of the caller has taken on average. */
