@@ -110,7 +110,8 @@ export async function storeEvents(
     const slice = take(events, SLICE_EVENTS);
     if (slice.length === 0) return { eventCount, queuedFor, isOutboxFilled };
     const ids = await insertFleetEvents(tx, slice);
-    await endArrivedShares(tx, arrivalsOf(slice));
+    const arrivals = arrivalsOf(slice);
+    if (arrivals.length > 0) await endArrivedShares(tx, arrivals);
     const queued = await queueDeliveries(tx, ports, slice, ids, nowMs, atOnce);
     for (const [webhookId, made] of queued.made) {
       queuedFor.set(webhookId, (queuedFor.get(webhookId) ?? 0) + made);

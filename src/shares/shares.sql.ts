@@ -86,10 +86,9 @@ export interface Arrival {
 
 /**
  * Ends the shares that last until one of their vehicles enters an area, in the transaction of its point, and lets every pod
- * know. They are locked in the order of their ids, so two transactions cannot wait for each other.
+ * know. They are locked in the order of their ids, so two transactions cannot wait for each other. `arrivals`: at least one.
  */
 export async function endArrivedShares(tx: Tx, arrivals: readonly Arrival[]): Promise<void> {
-  if (arrivals.length === 0) return;
   await tx`
     with arrived as (
       select s.id from share s
