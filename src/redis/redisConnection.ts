@@ -138,11 +138,12 @@ const REST_MS = 1_000;
  * without an answer may have been executed, so it is never sent again.
  */
 export class RedisPort {
+  /** Changes with every connection. Redis may have forgotten what it confirmed on an earlier one (restart, failover). */
+  session = 0;
   readonly #redis: Redis;
   readonly #onEvent: (event: RedisEvent) => void;
   readonly #deadlineMs: number;
   readonly #restMs: number;
-  #session = 0;
   #up = false;
   #restUntilMs = 0;
   #patientRestUntilMs = 0;
@@ -155,7 +156,7 @@ export class RedisPort {
     this.#restMs = restMs;
     redis.on('ready', () => this.#markUp());
     redis.on('close', () => {
-      this.#session++;
+      this.session++;
       this.#markDown('connection closed');
     });
     if (redis.status === 'ready') this.#markUp();
@@ -170,11 +171,6 @@ export class RedisPort {
   get isUsable(): boolean {
     if (this.#redis.status !== 'ready') return false;
     return this.#up || (!this.#isProbing && performance.now() >= this.#restUntilMs);
-  }
-
-  /** Changes with every connection. Redis may have forgotten what it confirmed on an earlier one (restart, failover). */
-  get session(): number {
-    return this.#session;
   }
 
   /** Runs a script by its hash. Sends the full text only if Redis does not know it, and then nothing has run yet. */
@@ -262,23 +258,33 @@ function isUnknownScript(error: unknown): boolean {
  * several deployments can share one Redis. Pods of two versions run side by side during an upgrade, so names do not change.
  * In a cluster all names are in one slot, by a hash tag, since a script runs on one node.
  */
-export type RedisKeys = ReturnType<typeof redisKeys>;
+export interface RedisKeys {
+  /** In place of a key where there is none. It is neither read nor written. */
+  readonly none: string;
+  /** What names of limits begin with: an address or the id of a key follows. */
+  readonly ipMinute: string;
+  readonly keyMinute: string;
+  readonly keyHour: string;
+  /** What names of versions begin with: the id of a world follows. */
+  readonly world: string;
+  /** Endpoints by the time of their next delivery. */
+  readonly deliveries: string;
+  /** The pub/sub channel of notifications. */
+  readonly channel: string;
+}
 
 /** `url`: where they are used. */
-export function redisKeys(namespace: string, url = '') {
+export function redisKeys(namespace: string, url = ''): RedisKeys {
   const parsed = parseRedisUrl(url);
   const isCluster = parsed.ok && parsed.value.nodes.length > 0;
   const prefix = isCluster ? `fleet:{${namespace}}:` : `fleet:${namespace}:`;
   return {
-    /** In place of a key where there is none. It is neither read nor written. */
     none: isCluster ? `${prefix}none` : '',
-    ipMinute: (ip: string) => `${prefix}im:${ip}`,
-    keyMinute: (keyId: number) => `${prefix}km:${keyId}`,
-    keyHour: (keyId: number) => `${prefix}kh:${keyId}`,
-    world: (worldId: number) => `${prefix}w:${worldId}`,
-    /** Endpoints by the time of their next delivery. */
+    ipMinute: `${prefix}im:`,
+    keyMinute: `${prefix}km:`,
+    keyHour: `${prefix}kh:`,
+    world: `${prefix}w:`,
     deliveries: `${prefix}deliveries`,
-    /** The pub/sub channel of notifications. */
     channel: `${prefix}notify`,
   };
 }

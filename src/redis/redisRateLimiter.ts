@@ -104,14 +104,14 @@ export class RedisRateLimiter implements RateLimiter {
     for (const { request } of batch) {
       const { ip, keyId, refundIp, worldIds, versions, verified } = request;
       keys.push(
-        ip === null || ipMinute === 0 ? names.none : names.ipMinute(ip),
-        keyId === null || keyMinute === 0 ? names.none : names.keyMinute(keyId),
-        keyId === null || keyHour === 0 ? names.none : names.keyHour(keyId),
-        refundIp === null || ipMinute === 0 ? names.none : names.ipMinute(refundIp),
+        ip === null || ipMinute === 0 ? names.none : `${names.ipMinute}${ip}`,
+        keyId === null || keyMinute === 0 ? names.none : `${names.keyMinute}${keyId}`,
+        keyId === null || keyHour === 0 ? names.none : `${names.keyHour}${keyId}`,
+        refundIp === null || ipMinute === 0 ? names.none : `${names.ipMinute}${refundIp}`,
       );
       args.push(verified ? 0 : worldIds.length);
       for (let i = 0; i < worldIds.length && !verified; i++) {
-        keys.push(names.world(worldIds[i] as number));
+        keys.push(`${names.world}${worldIds[i] as number}`);
         args.push(versions[i] as number);
       }
     }
@@ -274,19 +274,20 @@ export class RedisWorldVersions implements WorldVersions {
   }
 
   async publish(worldId: number, version: number): Promise<boolean> {
-    return (await this.#port.run(RAISE, [this.#names.world(worldId)], [version, PUBLISHED_MS])).ok;
+    return (await this.#port.run(RAISE, [`${this.#names.world}${worldId}`], [version, PUBLISHED_MS])).ok;
   }
 
   async confirm(worldId: number, version: number): Promise<boolean> {
-    return (await this.#port.run(RAISE, [this.#names.world(worldId)], [version, CONFIRMED_MS])).ok;
+    return (await this.#port.run(RAISE, [`${this.#names.world}${worldId}`], [version, CONFIRMED_MS])).ok;
   }
 
   async restore(worldId: number, version: number, ticket: string): Promise<boolean> {
-    return (await this.#port.run(REDEEM, [this.#names.world(worldId)], [version, CONFIRMED_MS, ticket])).ok;
+    return (await this.#port.run(REDEEM, [`${this.#names.world}${worldId}`], [version, CONFIRMED_MS, ticket]))
+      .ok;
   }
 
   async knowsNewer(worldIds: readonly number[], versions: readonly number[]): Promise<boolean> {
-    const names = worldIds.map((worldId) => this.#names.world(worldId));
+    const names = worldIds.map((worldId) => `${this.#names.world}${worldId}`);
     const answer = await this.#port.sendPatiently((redis) => redis.mget(names));
     // A ticket is not a number.
     return answer.ok && answer.value.some((known, i) => Number(known) > (versions[i] as number));

@@ -82,7 +82,7 @@ describe('with Redis', { skip: skipWithoutRedis() }, () => {
     assert.ok(row);
     const client = new Redis(redis.url);
     t.after(() => client.disconnect());
-    assert.equal(await client.get(redisKeys(row.instance).world(row.world)), String(row.version));
+    assert.equal(await client.get(`${redisKeys(row.instance).world}${row.world}`), String(row.version));
   });
 
   test('that does not answer, the pods are waited for as without it', async (t) => {

@@ -72,7 +72,7 @@ describe('a Redis Cluster', { skip: skipWithoutRedis() }, () => {
         await limiter.check(asks({ ip: IP }), 0);
         return redis.status === 'ready' && redis.stream.remotePort !== from && port.isUsable;
       });
-      assert.ok(Number(await redis.get(names.ipMinute(IP))) > 1, 'with what was counted');
+      assert.ok(Number(await redis.get(`${names.ipMinute}${IP}`)) > 1, 'with what was counted');
       await eventually('memory is compared', () => caughtUp === 1 + moved);
       assert.ok(port.session > session);
     }

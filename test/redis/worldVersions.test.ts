@@ -10,7 +10,7 @@ describe('a version in Redis', { skip }, () => {
   const redis = sharedRedis();
   const start = (t: TestContext): Promise<TestPod> => startPod(t, redis.url);
   const look = async ({ redis, names }: TestPod): Promise<[string | null, number]> => {
-    const name = names.world(1);
+    const name = `${names.world}${1}`;
     const leftMs = await redis.pttl(name);
     // The time to live, when it was set just now.
     const setTo = [MINUTE_MS, HOUR_MS].find((ms) => leftMs > ms - 30_000 && leftMs <= ms);
@@ -53,7 +53,7 @@ describe('a version in Redis', { skip }, () => {
   test('that is published again after a failed commit lives for a minute again', async (t) => {
     const pod = await start(t);
     await pod.versions.publish(1, 6);
-    await pod.redis.pexpire(pod.names.world(1), 20_000);
+    await pod.redis.pexpire(`${pod.names.world}${1}`, 20_000);
     await pod.versions.publish(1, 6);
     assert.deepEqual(await look(pod), ['6', MINUTE_MS]);
     await pod.versions.confirm(1, 6);
@@ -63,7 +63,7 @@ describe('a version in Redis', { skip }, () => {
 
   test('is given back only against the ticket that stands in its place', async (t) => {
     const pod = await start(t);
-    const name = pod.names.world(1);
+    const name = `${pod.names.world}${1}`;
     await pod.versions.restore(1, 5, '?1.2');
     assert.equal(await pod.redis.get(name), null);
     await pod.redis.set(name, '?1.3');
@@ -77,7 +77,7 @@ describe('a version in Redis', { skip }, () => {
 
   test('of a writer replaces a ticket', async (t) => {
     const pod = await start(t);
-    await pod.redis.set(pod.names.world(1), '?1.3');
+    await pod.redis.set(`${pod.names.world}${1}`, '?1.3');
     await pod.versions.publish(1, 5);
     assert.deepEqual(await look(pod), ['5', MINUTE_MS]);
   });
