@@ -3,7 +3,14 @@ import { describe, test } from 'node:test';
 import { signal } from '@preact/signals';
 import fc from 'fast-check';
 import { type Filters, filtersIn, hashOf, STATUSES } from '../../src/console/page/filters.ts';
-import { changeOf, type DeviceChange, Fleet, knownDevice, statusAt } from '../../src/console/page/fleet.ts';
+import {
+  changeOf,
+  type DeviceChange,
+  Fleet,
+  knownDevice,
+  nameOf,
+  statusAt,
+} from '../../src/console/page/fleet.ts';
 import { ShownFleet } from '../../src/console/page/shownFleet.ts';
 import type { ChangedDevice } from '../../src/console/page/types.ts';
 import { statusOf } from '../../src/devices/device.ts';
@@ -28,6 +35,13 @@ const device: fc.Arbitrary<ChangedDevice> = fc.record({
   ignition: fc.constantFrom(null, true, false),
   groups: fc.constantFrom([], ['north'], ['north', 'cold'], ['cold']),
 });
+const WITHOUT_POSITION = {
+  plate: null,
+  status: 'unknown',
+  location: null,
+  ignition: null,
+  groups: [],
+} as const;
 const change: fc.Arbitrary<DeviceChange> = fc.oneof(
   { weight: 4, arbitrary: device },
   device.map(({ imei }) => ({ imei, removed: true as const })),
@@ -44,6 +58,17 @@ function expected({ location, ...rest }: ChangedDevice) {
 }
 
 describe('the fleet that the console knows', () => {
+  test('is in the order in which people count', () => {
+    const fleet = new Fleet();
+    const named = ['Van 12', 'van 2', 'Van 2b', 'Bus 100'].map((name, n) => ({
+      ...WITHOUT_POSITION,
+      imei: `35000000000000${n}`,
+      name,
+    }));
+    fleet.apply(named);
+    assert.deepEqual(fleet.sorted().map(nameOf), ['Bus 100', 'van 2', 'Van 2b', 'Van 12']);
+  });
+
   test('is what the stream said last of each device, and listeners hear of every change', () => {
     fc.assert(
       fc.property(fc.array(fc.array(change, { maxLength: 5 }), { maxLength: 8 }), (rounds) => {

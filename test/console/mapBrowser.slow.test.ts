@@ -140,6 +140,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async (t) => {
     const viewport = { width: 360, height: 600 };
     const { page, complaints } = await enter(t, { viewport, reducedMotion: 'no-preference' });
+    await page.getByText('Choose a vehicle here or on the map.').waitFor();
     // Panels cover the rest of the map.
     await waitFor(async () => {
       const { free } = await rest(page);

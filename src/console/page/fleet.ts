@@ -15,7 +15,8 @@ const LISTS_AFTER_MS = 30;
 const AGED_AT_ONCE = 500;
 /** Lists of groups that devices share, and names that are offered. */
 const GROUPS_MAX = 1_000;
-const COLLATOR = new Intl.Collator();
+/** Van 2 comes before Van 12. */
+const COLLATOR = new Intl.Collator(undefined, { numeric: true });
 
 /** The devices of the account by IMEI, as the stream reports them. */
 export class Fleet {

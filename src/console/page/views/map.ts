@@ -59,6 +59,7 @@ export function MapPanel(): VNode {
 }
 
 function Hint(): unknown {
+  fleet.round.value; // drawn again with each round
   if (line.value.state !== 'live') return 'Waiting for the fleet.';
   if (clustered.value !== null)
     return `${grouped(clustered.value.vehicles)} vehicles, most of them in clusters. Click one, or zoom in, to see single vehicles.`;
@@ -108,6 +109,7 @@ function goTo(device: KnownDevice): void {
 
 /** Vehicles that are too near to each other to be clicked one by one. */
 function Spot(): VNode {
+  fleet.round.value; // drawn again with each round
   const { count, imeis } = onSpot.value ?? { count: 0, imeis: [] };
   const here = imeis.map((imei) => fleet.get(imei)).filter((device) => device !== undefined);
   return html`<section aria-label="Vehicles on this spot">
