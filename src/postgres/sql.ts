@@ -136,6 +136,16 @@ export function arrayLiteral(values: readonly (number | boolean | string | null)
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+/**
+ * Postgres finds out within a minute and a half that a pod is gone whose machine or line died without a word, and ends its
+ * sessions with the locks that they hold. By itself it would ask after two hours.
+ */
+const PEER_CHECK = {
+  tcp_keepalives_idle: '30s',
+  tcp_keepalives_interval: '10s',
+  tcp_keepalives_count: '3',
+  tcp_user_timeout: '90s',
+} as const;
 /** An idle connection is kept for this long, because a new one costs a process of Postgres and some milliseconds. */
 const IDLE_TIMEOUT_MS = MINUTE_MS;
 /**
@@ -168,6 +178,7 @@ export function openPool(hosts: PostgresHosts, options: SqlOptions): Pool {
     statement_timeout: String(options.statementLimitMs ?? STATEMENT_TIMEOUT_MS),
     lock_timeout: String(LOCK_TIMEOUT_MS),
     idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_TIMEOUT_MS),
+    ...PEER_CHECK,
     ...options.settings,
   });
   const pool = hosts.openPool(

@@ -4,7 +4,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { listen } from '../../src/postgres/connections.ts';
 import { PostgresHosts } from '../../src/postgres/hosts.ts';
-import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
+import { arrayLiteral, openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../support/ports.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
@@ -48,6 +48,21 @@ test('a session has no transaction, and is closed with its settings and locks', 
   });
   await waitFor(() => isGone(pid));
   assert.equal((await sql`select 1`).count, 1, 'the pool goes on');
+});
+
+test('Postgres asks soon whether a pod that says nothing is still there', async () => {
+  const names = [
+    'tcp_keepalives_idle',
+    'tcp_keepalives_interval',
+    'tcp_keepalives_count',
+    'tcp_user_timeout',
+  ];
+  const rows =
+    await sql`select current_setting(name) as value from unnest(${arrayLiteral(names)}::text[]) as name`;
+  assert.deepEqual(
+    rows.map(({ value }) => value),
+    ['30', '10', '3', '90000'],
+  );
 });
 
 describe('a connection is lost in the middle of a transaction', () => {
