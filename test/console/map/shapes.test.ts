@@ -44,6 +44,9 @@ describe('a way', () => {
       }),
     );
     assert.equal(boundsOf([]), null);
+    // With an east that rounding puts a little to the west of west, a map shows the whole world.
+    for (const lng of [12.4837313, -179.9999999, 180, 0.1 + 0.2])
+      assert.deepEqual(boundsOf([{ lat: 41.9, lng }]), [lng, 41.9, lng, 41.9]);
   });
 });
 

@@ -92,12 +92,14 @@ export function boundsOf(points: readonly LatLng[]): Bounds | null {
   if (points.length === 0) return null;
   const lngs = Float64Array.from(points, ({ lng }) => lng).sort();
   let west = lngs[0] as number;
-  let gap = west + 360 - (lngs.at(-1) as number);
+  let east = lngs.at(-1) as number;
+  let gap = west + 360 - east;
   for (let index = 1; index < lngs.length; index++) {
     const wider = (lngs[index] as number) - (lngs[index - 1] as number);
     if (wider <= gap) continue;
     gap = wider;
     west = lngs[index] as number;
+    east = (lngs[index - 1] as number) + 360;
   }
   let south = 90;
   let north = -90;
@@ -105,5 +107,5 @@ export function boundsOf(points: readonly LatLng[]): Bounds | null {
     south = Math.min(south, lat);
     north = Math.max(north, lat);
   }
-  return [west, south, west + 360 - gap, north];
+  return [west, south, east, north];
 }
