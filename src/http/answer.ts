@@ -20,13 +20,16 @@ export interface StreamedBody {
   open(): Promise<void>;
   /** Makes the next piece and hands it over; false when it was the last. */
   next(take: (piece: Buffer) => void): Promise<boolean>;
-  /** Headers that are known only at the end: TRAILER_HEADER has their names. Not sent where there are no chunks. */
+  /**
+   * Headers that are known only at the end of the body. The header TRAILER_HEADER lists their names. They are sent only after a
+   * chunked body, so neither over HTTP/1.0 nor for HEAD.
+   */
   trailers?(): Readonly<Record<string, string>>;
   /** To be called once after `open`, whether all of it was taken or not. */
   close(): void;
 }
 
-/** Announces the headers that come behind a body. Left out where there are no chunks. */
+/** Lists the names of the headers that follow a body (RFC 9110 section 6.6.2). It is not sent without a chunked body. */
 export const TRAILER_HEADER = 'Trailer';
 
 /** A body without end, such as a stream of events. */

@@ -16,9 +16,11 @@ const LOOKS: Looks = { everyMs: 5_000, answerLimitMs: 5_000, inVain: 3 };
 /**
  * The result of `run`, which sends one statement on `client`. However long it takes, or waits for a lock, it is waited for
  * while Postgres is at work on it: a connection beside it looks every five seconds. When Postgres says three times in a row
- * that this session does nothing, or says nothing at all, the connection carries nothing any more; it is closed, and this
- * rejects, 15 to 30 s after the silence began. An error that Postgres answers the look with, such as that it has too many
- * connections, is no silence. `pid`: the process of the session, as Postgres says it; a pooler tells the driver another one.
+ * that this session does nothing, or says nothing at all, the connection is taken for dead: it is closed, and this rejects,
+ * 15 to 30 s after the silence began. When Postgres answers a look with an error, for example that it has too many
+ * connections, it is not silent, and the wait goes on.
+ *
+ * `pid`: the process id of the session, asked of Postgres. The id that the driver knows is wrong behind a pooler.
  */
 export async function whileAtWork<T>(
   client: ClientBase,

@@ -12,8 +12,9 @@ export interface NearHit {
 export type Precedes = (slot: number, other: number) => boolean;
 
 /**
- * The `limit` nearest of several indexes, by distance, then in the order of slots. `search` finds those of one index that
- * are no farther than `reachM`: the last distance found in one bounds the search in the next. Null where it finds null.
+ * The `limit` nearest hits of several indexes, by distance, then in the order of slots. `search` returns the nearest hits of
+ * one index, no farther away than `reachM`. The indexes are searched in turn, and once `limit` hits are found, the distance of
+ * the last one is the `reachM` of the next search. Returns null as soon as a search does.
  */
 export function nearestOfSeveral<Index>(
   slots: { compare(slot: number, other: number): number },

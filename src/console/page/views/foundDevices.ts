@@ -8,7 +8,10 @@ import type { Device } from '../types.ts';
 
 /** Each call counts: letters that are typed one after the other are sought together. */
 const TYPED_MS = 1_000;
-/** A fleet that is held is looked through for a hundredth of the time at most: so many devices take a millisecond. */
+/**
+ * To look for devices in the fleet that the page holds takes a millisecond for so many. The larger the fleet, the less often
+ * that is done: it takes at most a hundredth of the time.
+ */
 const LOOKED_THROUGH_PER_MS = 10_000;
 
 export interface Found {
