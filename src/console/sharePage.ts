@@ -29,8 +29,8 @@ export function sharePageRoute(app: Express, ports: SharePagePorts): void {
     }
     const found = await ports.find(String(request.params['token']));
     if (typeof found === 'string') {
-      const [status, text] = found === 'ended' ? [410, ENDED] : [404, UNKNOWN];
-      sendPage(request, response, status, messagePage(text), PAGE_HEADERS);
+      const [status, page] = found === 'ended' ? [410, ENDED] : [404, UNKNOWN];
+      sendPage(request, response, status, page, PAGE_HEADERS);
       return;
     }
     const { sharePage, policy } = await consolePage(ports);
@@ -38,10 +38,16 @@ export function sharePageRoute(app: Express, ports: SharePagePorts): void {
   });
 }
 
-const ENDED = 'This link has ended.';
-const UNKNOWN = 'There is nothing at this link.';
+const ENDED = messagePage(
+  'This link has ended.',
+  'Vehicles are shown only while it lasts. Ask the person who sent it for a new one.',
+);
+const UNKNOWN = messagePage(
+  'There is nothing at this link.',
+  'A part of it may be missing. Ask the person who sent it to send it again.',
+);
 
-function messagePage(text: string): string {
+function messagePage(heading: string, text: string): string {
   return `<!doctype html>
 <html lang="en" class="message">
 <head>
@@ -49,11 +55,11 @@ function messagePage(text: string): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>${text}</title>
+<title>${heading}</title>
 <link rel="icon" type="image/png" href="${assetUrl('favicon-32x32.png')}">
 <link rel="stylesheet" href="${assetUrl('home.css')}">
 </head>
-<body><p>${text}</p></body>
+<body><main><h1>${heading}</h1><p>${text}</p></main></body>
 </html>
 `;
 }
