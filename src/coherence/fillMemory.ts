@@ -2,10 +2,8 @@ import { copyAreas } from '../areas/areas.sql.ts';
 import type { LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { countDevices, selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
-import { copyDevices, type DeviceRow } from '../devices/deviceRows.sql.ts';
+import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
-import { putLoadedStays } from '../devices/positionUpdates.ts';
-import { NO_PACKED_STAYS } from '../devices/stays/packedStays.ts';
 import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
@@ -47,25 +45,22 @@ export async function loadFleet(
   onProgress: (loaded: number, total: number) => void,
 ): Promise<LogEnd> {
   let loaded = 0;
+  let removals: Awaited<ReturnType<typeof selectRemovals>> = [];
   const end = await sql.begin('isolation level repeatable read read only', async (tx) => {
     // One statement reads all devices, as fast as they are put into memory.
     await tx.unsafe(`set local statement_timeout = ${LOAD_DEADLINE_MS}`);
     const end = await selectLogEnd(tx);
     const total = await countDevices(tx);
-    fleet.expect(total);
-    await copyDevices(tx, async (devices) => {
+    await copyDevices(tx, (devices) => {
       const before = loaded;
-      const staying: DeviceRow[] = [];
       for (const device of devices) {
-        fleet.load(device.fields, device.editedXid, device.position, device.motion);
-        if (device.stays !== NO_PACKED_STAYS) staying.push(device);
+        fleet.load(device);
         loaded++;
       }
-      if (staying.length > 0) await turns.run('log', putLoadedStays(fleet, staying));
       const isDue = Math.floor(before / PROGRESS_EVERY) < Math.floor(loaded / PROGRESS_EVERY);
       if (isDue && loaded < total) onProgress(loaded, total);
     });
-    for (const { worldId, ...removal } of await selectRemovals(tx)) fleet.putRemoval(worldId, removal, false);
+    removals = await selectRemovals(tx);
     for (const row of await selectMemberships(tx, null)) {
       tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
       fleet.stays.setLimit(row.accountId, row.maxStays);
@@ -77,6 +72,7 @@ export async function loadFleet(
   });
   // Outside of the transaction, which Postgres would end: with ten million devices this takes ten seconds.
   await turns.run('log', fleet.index());
+  for (const { worldId, ...removal } of removals) fleet.putRemoval(worldId, removal, false);
   await turns.run('log', areas.index());
   onProgress(loaded, loaded);
   return end;

@@ -1,5 +1,6 @@
 import { invariant } from '../lib/errors.ts';
 import { Interned, RowHash, type RowKeys, RowPages, TextArena } from '../lib/rows.ts';
+import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeColumns } from './changeOrder.ts';
 import type {
   DeviceFields,
@@ -79,12 +80,6 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     return this.#rows.end;
   }
 
-  /** So many devices will be added. */
-  expect(devices: number): void {
-    this.#byId.expect(devices);
-    this.#byImei.expect(devices);
-  }
-
   /** The row of a device, or 0. */
   rowOfId(id: number): number {
     return this.#byId.find(id, 0);
@@ -97,6 +92,14 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 
   /** Adds a device without a position. Until an older device with its IMEI is removed, the IMEI is that of the newer one. */
   add(fields: DeviceFields): number {
+    const row = this.load(fields);
+    invariant(this.#byId.put(row) === 0, 'a device is added once');
+    this.#byImei.put(row);
+    return row;
+  }
+
+  /** The same, but it is not found by its id or IMEI before `makeFound` was given its row. */
+  load(fields: DeviceFields): number {
     const { id, imei } = fields;
     invariant(isImei(imei), 'a device in memory has an IMEI');
     const row = this.#rows.take();
@@ -105,10 +108,14 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     this.#rows.setInt(row, IMEI_TAIL, imeiTail(imei));
     this.#rows.setDouble(row, RECORDED_AT, Number.NaN);
     this.#write(row, fields);
-    invariant(this.#byId.put(row) === 0, 'a device is added once');
-    this.#byImei.put(row);
     this.#size++;
     return row;
+  }
+
+  /** Lets devices that were loaded be found by id and IMEI. */
+  *makeFound(rows: ArrayLike<number>): Steps<void> {
+    yield* this.#byId.fill(rows);
+    yield* this.#byImei.fill(rows);
   }
 
   /** Replaces the fields of a device; its id and its IMEI stay as they are. */

@@ -14,6 +14,7 @@ import {
   type Occupant,
 } from './device.ts';
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
+import type { DeviceRow } from './deviceRows.sql.ts';
 import { FleetReload } from './fleetReload.memory.ts';
 import { nearestOfSeveral } from './index/nearestHits.ts';
 import { LivingFleet } from './living/livingFleet.memory.ts';
@@ -178,22 +179,18 @@ export class Fleet {
     for (const world of this.#worlds.values()) world.changes.forgetRemovals(beforeMs);
   }
 
-  /** So many devices will be loaded. */
-  expect(devices: number): void {
-    this.#columns.expect(devices);
-  }
-
   /**
-   * Adds a device that is not there, with its position if it has one. It is in no list and no index before `index`: so many
-   * are loaded faster than one by one.
+   * Adds a device that is not there, with its position and stays if it has one. Nothing finds it before `index`: so many are
+   * loaded faster than one by one.
    */
-  load(fields: DeviceFields, editedXid: number, position: LatestPosition | null, motion: Motion): void {
+  load({ fields, editedXid, position, motion, stays }: DeviceRow): void {
     const columns = this.#columns;
-    const row = columns.add(fields);
+    const row = columns.load(fields);
     if (position !== null) {
       columns.setLatLng(row, position.lat, position.lng);
       columns.move(row, position, motion);
       columns.setStaysRevision(row, motion.revision);
+      columns.putStays(row, stays);
     }
     columns.putXids(row, position === null ? 0 : motion.xid, editedXid);
     this.#loaded.set(fields.worldId, (this.#loaded.get(fields.worldId) ?? 0) + 1);
@@ -208,6 +205,7 @@ export class Fleet {
       end += count;
     }
     const rows = yield* this.#loadedRows(ends, end);
+    yield* this.#columns.makeFound(rows);
     for (const [worldId, count] of this.#loaded) {
       const worldEnd = ends.get(worldId) as number;
       yield* this.#world(worldId).fill(rows.subarray(worldEnd - count, worldEnd));

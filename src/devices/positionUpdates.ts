@@ -124,14 +124,3 @@ export function* putDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<voi
     yield;
   }
 }
-
-/** Gives devices that were loaded their stays. */
-export function* putLoadedStays(fleet: Fleet, rows: readonly DeviceRow[]): Steps<void> {
-  let work = 0;
-  for (const { fields, motion, stays } of rows) {
-    work += yield* fleet.putStays(fields.id, stays, motion.revision);
-    if (work < UPDATES_PER_STEP) continue;
-    work = 0;
-    yield;
-  }
-}

@@ -93,7 +93,7 @@ export class World {
     this.#tiles?.touch(row);
   }
 
-  /** Adds many devices that are in no world and have no stays: see `add`. Uses their rows up. */
+  /** Adds many devices that are in no world: see `add`. Uses their rows up. */
   *fill(rows: Uint32Array): Steps<void> {
     const columns = this.#columns;
     const byHead = yield* radixOrder(rows.length, (n) => columns.keyHead(rows[n] as number, IMEI));
@@ -111,6 +111,7 @@ export class World {
     yield* this.devices.fill(byImei);
     release(byImei);
     yield* this.changes.order.fill(rows);
+    yield* this.occupants.fill(rows);
     let positioned = 0;
     for (let n = 0; n < rows.length; n++) {
       const row = rows[n] as number;

@@ -1,4 +1,6 @@
 import { invariant } from './errors.ts';
+import { passingNumbers, release } from './radixOrder.ts';
+import type { Steps } from './workTurns.ts';
 
 /**
  * Rows of a page. Memory grows by a page, so nothing is copied for that. Only the first one begins small and is copied as
@@ -92,10 +94,15 @@ export interface RowKeys {
 
 /** Tables of their own for parts of the keys: one that grows is copied in a fraction of a millisecond. */
 const PART_BITS = 11;
+const PARTS = 2 ** PART_BITS;
+const PART_SHIFT = 32 - PART_BITS;
 const LEAST_PLACES = 4;
 /** Bits of the number of a row; the other bits of an entry are a part of the hash, its tag. */
 const ROW_BITS = 26;
 const ROW_MASK = 2 ** ROW_BITS - 1;
+
+/** Rows that are added before other work has its turn: a fraction of a millisecond. */
+const FILLED_PER_STEP = 4_096;
 
 /**
  * Finds rows by their keys: numbers of rows in open tables, at most three quarters full, in some 7 bytes for each. Row 0
@@ -105,26 +112,18 @@ const ROW_MASK = 2 ** ROW_BITS - 1;
 export class RowHash {
   readonly #keys: RowKeys;
   readonly #field: number;
-  readonly #parts: (Uint32Array | undefined)[] = new Array(2 ** PART_BITS).fill(undefined);
-  readonly #counts = new Uint32Array(2 ** PART_BITS);
-  /** Places of a table that is new. */
-  #firstPlaces = LEAST_PLACES;
+  readonly #parts: (Uint32Array | undefined)[] = new Array(PARTS).fill(undefined);
+  readonly #counts = new Uint32Array(PARTS);
 
   constructor(keys: RowKeys, field: number) {
     this.#keys = keys;
     this.#field = field;
   }
 
-  /** So many rows will come: their tables are as large from the beginning. */
-  expect(rows: number): void {
-    const places = (rows / 2 ** PART_BITS) * (4 / 3);
-    while (this.#firstPlaces < places) this.#firstPlaces *= 2;
-  }
-
   /** The row with this key, or 0. */
   find(head: number, tail: number): number {
     const hash = hashOf(head);
-    const table = this.#parts[hash >>> (32 - PART_BITS)];
+    const table = this.#parts[hash >>> PART_SHIFT];
     if (table === undefined) return 0;
     return (table[this.#placeOf(table, hash, head, tail)] as number) & ROW_MASK;
   }
@@ -134,10 +133,8 @@ export class RowHash {
     invariant(row <= ROW_MASK, 'a number of a row fits into an entry');
     const head = this.#head(row);
     const hash = hashOf(head);
-    const part = hash >>> (32 - PART_BITS);
-    let table = this.#parts[part];
-    if (table === undefined || 4 * (this.#counts[part] as number) >= 3 * table.length)
-      table = this.#grow(part);
+    const part = hash >>> PART_SHIFT;
+    const table = this.#tableFor(part, 1);
     const place = this.#placeOf(table, hash, head, this.#tail(row));
     const present = (table[place] as number) & ROW_MASK;
     if (present === 0) this.#counts[part] = (this.#counts[part] as number) + 1;
@@ -145,11 +142,51 @@ export class RowHash {
     return present;
   }
 
+  /**
+   * Adds many rows with keys that no row has yet, in the order of their parts: each part is then in the cache of the processor
+   * while it is filled, so a row takes a fifth of the time of `put`.
+   */
+  *fill(rows: ArrayLike<number>): Steps<void> {
+    const { length } = rows;
+    const hashes = passingNumbers(length);
+    const ends = new Uint32Array(PARTS);
+    for (let n = 0; n < length; n++) {
+      const hash = hashOf(this.#head(rows[n] as number));
+      hashes[n] = hash;
+      const part = hash >>> PART_SHIFT;
+      ends[part] = (ends[part] as number) + 1;
+      if (n % FILLED_PER_STEP === 0) yield;
+    }
+    for (let part = 0, sum = 0; part < PARTS; part++) {
+      const added = ends[part] as number;
+      ends[part] = sum;
+      sum += added;
+      if (added > 0) this.#tableFor(part, added);
+      this.#counts[part] = (this.#counts[part] as number) + added;
+    }
+    const order = passingNumbers(length);
+    for (let n = 0; n < length; n++) {
+      const part = (hashes[n] as number) >>> PART_SHIFT;
+      const at = ends[part] as number;
+      order[at] = n;
+      ends[part] = at + 1;
+      if (n % FILLED_PER_STEP === 0) yield;
+    }
+    for (let at = 0; at < length; at++) {
+      const n = order[at] as number;
+      const hash = hashes[n] as number;
+      insert(this.#parts[hash >>> PART_SHIFT] as Uint32Array, hash, entryOf(hash, rows[n] as number));
+      if (at % FILLED_PER_STEP === 0) yield;
+    }
+    release(hashes);
+    release(order);
+  }
+
   /** Removes the row, unless another one has its key by now. Its key must still be that with which it was added. */
   remove(row: number): void {
     const head = this.#head(row);
     const hash = hashOf(head);
-    const part = hash >>> (32 - PART_BITS);
+    const part = hash >>> PART_SHIFT;
     const table = this.#parts[part];
     if (table === undefined) return;
     const mask = table.length - 1;
@@ -187,19 +224,27 @@ export class RowHash {
     }
   }
 
-  #grow(part: number): Uint32Array {
+  /** The table of a part, with places for so many rows more. */
+  #tableFor(part: number, added: number): Uint32Array {
     const present = this.#parts[part] ?? NO_ROWS;
-    const table = new Uint32Array(Math.max(this.#firstPlaces, 2 * present.length));
-    const mask = table.length - 1;
-    for (const entry of present) {
-      if (entry === 0) continue;
-      let place = hashOf(this.#head(entry & ROW_MASK)) & mask;
-      while (table[place] !== 0) place = (place + 1) & mask;
-      table[place] = entry;
-    }
+    const rows = (this.#counts[part] as number) + added;
+    if (4 * rows <= 3 * present.length) return present;
+    let places = Math.max(LEAST_PLACES, present.length);
+    while (4 * rows > 3 * places) places *= 2;
+    const table = new Uint32Array(places);
+    for (const entry of present)
+      if (entry !== 0) insert(table, hashOf(this.#head(entry & ROW_MASK)), entry);
     this.#parts[part] = table;
     return table;
   }
+}
+
+/** Puts an entry whose key is not in the table. */
+function insert(table: Uint32Array, hash: number, entry: number): void {
+  const mask = table.length - 1;
+  let place = hash & mask;
+  while (table[place] !== 0) place = (place + 1) & mask;
+  table[place] = entry;
 }
 
 /** The bits of a hash that say neither the part nor, in tables of up to 32 768 places, the place. */

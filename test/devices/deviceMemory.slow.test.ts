@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { collectGarbage } from '../../bench/feeds/changes.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { NO_PACKED_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
@@ -20,7 +21,6 @@ test('a device takes at most 400 bytes, with its names and everything by which i
   const random = seededRandom(9);
   const before = usedBytes();
   const fleet = new Fleet();
-  fleet.expect(DEVICES);
   for (let id = 1; id <= DEVICES; id++) {
     const name = {
       name: `Vehicle ${id}`,
@@ -29,7 +29,13 @@ test('a device takes at most 400 bytes, with its names and everything by which i
       groups: ['deliveries'],
     };
     const position = positionAt(random() * 10 + 36, random() * 12 + 6, 1_700_000_000_000);
-    fleet.load(fieldsOf({ id, ...name }), 900, position, MOTION);
+    fleet.load({
+      fields: fieldsOf({ id, ...name }),
+      editedXid: 900,
+      position,
+      motion: MOTION,
+      stays: NO_PACKED_STAYS,
+    });
   }
   inOneGo(fleet.index());
   const loaded = (usedBytes() - before) / DEVICES;

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type DeviceFields, type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { NO_PACKED_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
@@ -125,7 +126,8 @@ describe('a fleet of several worlds', () => {
   /** A fleet with the same devices, loaded at once. */
   const loaded = (naive: NaiveFleet): Fleet => {
     const fleet = new Fleet();
-    for (const { fields, position } of naive.devices.toReversed()) fleet.load(fields, 0, position, NO_MOTION);
+    for (const { fields, position } of naive.devices.toReversed())
+      fleet.load({ fields, editedXid: 0, position, motion: NO_MOTION, stays: NO_PACKED_STAYS });
     inOneGo(fleet.index());
     return fleet;
   };
@@ -183,12 +185,14 @@ describe('a fleet of several worlds', () => {
     const random = seededRandom(21);
     const count = 9_000;
     const naive = new Map<number, { fields: DeviceFields; position: LatestPosition | null; xid: number }>();
+    const imeis = new Set<string>();
     const [fleet, oneByOne] = [new Fleet(), new Fleet()];
     for (let id = 1; id <= count; id++) {
       // Of the first 15 digits some have only a few, so what follows must tell them apart.
       const imei =
         id % 3 === 0 ? `35000000000001${1_000 + (id % 1_000)}`.slice(0, 14 + (id % 4)) : imeiOf(id * 7);
-      if (fleet.anyDevice(imei) !== undefined) continue;
+      if (imeis.has(imei)) continue;
+      imeis.add(imei);
       const own = fieldsOf({
         id,
         imei,
@@ -200,16 +204,16 @@ describe('a fleet of several worlds', () => {
       const position = id % 10 === 0 ? null : at;
       const xid = 1 + Math.floor(random() * 50);
       naive.set(id, { fields: own, position, xid });
-      fleet.load(own, 0, position, { ...NO_MOTION, xid });
+      const motion = { ...NO_MOTION, xid };
+      fleet.load({ fields: own, editedXid: 0, position, motion, stays: NO_PACKED_STAYS });
     }
-    // A start reads who left before it fills the indexes.
-    const left = { deviceId: count + 1, imei: imeiOf(1), xid: 90, atMs: 0 };
-    for (const each of [fleet, oneByOne]) each.putRemoval(WORLDS[1] as number, left, false);
     inOneGo(fleet.index());
     for (const { fields, position, xid } of naive.values()) {
       oneByOne.putDevice(fields, 0);
       if (position !== null) oneByOne.move(fields.id, position, { ...NO_MOTION, xid });
     }
+    const left = { deviceId: count + 1, imei: imeiOf(1), xid: 90, atMs: 0 };
+    for (const each of [fleet, oneByOne]) each.putRemoval(WORLDS[1] as number, left, false);
     for (const step of ['loaded', 'changed']) {
       for (let n = 0; n < (step === 'loaded' ? 0 : 6_000); n++) {
         const id = 1 + Math.floor(random() * count);

@@ -1,7 +1,8 @@
+import type { Steps } from '../../lib/workTurns.ts';
 import { Device, type Occupant } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
 import type { Ranked } from '../sortedList.ts';
-import { joinStays, type PackedStays, StayReader } from './packedStays.ts';
+import { joinStays, NO_PACKED_STAYS, type PackedStays, StayReader } from './packedStays.ts';
 import type { StayCounts } from './stayCounts.ts';
 
 export const OCCUPANT_STATES = ['inside', 'pending', 'all'] as const;
@@ -48,6 +49,22 @@ export class Occupants {
   enter(row: number): void {
     before.open(this.#columns.stays(row));
     for (let n = 0; n < before.count; n++) this.#add(row, before, n);
+  }
+
+  /** Many devices came, each with its stays. */
+  *fill(rows: ArrayLike<number>): Steps<void> {
+    let added = 0;
+    for (let at = 0; at < rows.length; at++) {
+      const row = rows[at] as number;
+      if (this.#columns.stays(row) === NO_PACKED_STAYS) continue;
+      before.open(this.#columns.stays(row));
+      for (let n = 0; n < before.count; n++) {
+        this.#add(row, before, n);
+        if (++added % CHANGED_PER_STEP !== 0) continue;
+        yield;
+        before.open(this.#columns.stays(row));
+      }
+    }
   }
 
   /** A device left this world. */
