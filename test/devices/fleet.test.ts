@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type DeviceFields, type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { NO_PACKED_STAYS } from '../../src/devices/stays/packedStays.ts';
+import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from '../../src/devices/stays/packedStays.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
@@ -184,7 +184,10 @@ describe('a fleet of several worlds', () => {
   test('answers the same about thousands of devices, however they came', () => {
     const random = seededRandom(21);
     const count = 9_000;
-    const naive = new Map<number, { fields: DeviceFields; position: LatestPosition | null; xid: number }>();
+    const naive = new Map<
+      number,
+      { fields: DeviceFields; position: LatestPosition | null; stays: PackedStays; xid: number }
+    >();
     const imeis = new Set<string>();
     const [fleet, oneByOne] = [new Fleet(), new Fleet()];
     for (let id = 1; id <= count; id++) {
@@ -203,14 +206,19 @@ describe('a fleet of several worlds', () => {
       const at = positionAt(random() * 170 - 85, random() * 360 - 180, id);
       const position = id % 10 === 0 ? null : at;
       const xid = 1 + Math.floor(random() * 50);
-      naive.set(id, { fields: own, position, xid });
-      const motion = { ...NO_MOTION, xid };
-      fleet.load({ fields: own, editedXid: 0, position, motion, stays: NO_PACKED_STAYS });
+      // Hundreds of devices in an area, and one in hundreds of areas.
+      const areas = position === null ? 0 : id === 1 ? 600 : id % 4;
+      const ofAreas = Array.from({ length: areas }, (_, n) => [n + 1, id, n % 2 === 0 ? null : id]);
+      const stays = packStoredStays(JSON.stringify(ofAreas));
+      naive.set(id, { fields: own, position, stays, xid });
+      fleet.load({ fields: own, editedXid: 0, position, motion: { ...NO_MOTION, xid }, stays });
     }
     inOneGo(fleet.index());
-    for (const { fields, position, xid } of naive.values()) {
+    for (const { fields, position, stays, xid } of naive.values()) {
       oneByOne.putDevice(fields, 0);
-      if (position !== null) oneByOne.move(fields.id, position, { ...NO_MOTION, xid });
+      if (position === null) continue;
+      oneByOne.move(fields.id, position, { ...NO_MOTION, xid });
+      inOneGo(oneByOne.putStays(fields.id, stays, 0));
     }
     const left = { deviceId: count + 1, imei: imeiOf(1), xid: 90, atMs: 0 };
     for (const each of [fleet, oneByOne]) each.putRemoval(WORLDS[1] as number, left, false);
@@ -247,6 +255,13 @@ describe('a fleet of several worlds', () => {
           sorted.map(({ fields, position }) => ({ fields, position })),
         );
       }
+      const inside = (each: Fleet, areaId: number) => {
+        const { page, total } = each.occupants([1, 2], areaId, 'all', { offset: 0, limit: count });
+        const { total: pending } = each.occupants([1, 2], areaId, 'pending', { offset: 0, limit: 0 });
+        const stays = page.map(({ device, ...stay }) => ({ imei: device.imei, ...stay }));
+        return { total, pending, stays, all: each.stays.total };
+      };
+      for (const areaId of [1, 2, 3, 600]) assert.deepEqual(inside(fleet, areaId), inside(oneByOne, areaId));
       const query = { fromXid: 20, after: null, limit: 500, isWanted: () => true };
       const shown = (each: Fleet) =>
         each.changed([1, 2], query).map(({ xid, id, device }) => [xid, id, device?.imei]);
