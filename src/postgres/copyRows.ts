@@ -49,7 +49,7 @@ const MICROSECONDS_PER_MS = 1_000;
  * Numbers and times are not converted to text and back, so it is six times as fast as a select.
  *
  * `feed` adds bytes, in pieces of any length. `next` goes to the next complete row. Then its columns are read from left
- * to right, each by the method of its type. Equal interned strings and arrays are the same object.
+ * to right, each by the method of its type. Equal interned strings and arrays are nearly always the same object.
  */
 export class CopiedRow {
   /** The bytes from `#end` to `#filled` were fed and not read yet. The buffer is used again. */
@@ -60,8 +60,8 @@ export class CopiedRow {
   /** The end of the current row, where the next one begins. */
   #end = 0;
   #isOpen = false;
-  readonly #internedArrays = new Map<string, readonly string[]>();
-  readonly #internedTexts = new Map<string, string>();
+  readonly #internedArrays = new Map<number, InternedValue<readonly string[]>>();
+  readonly #internedTexts = new Map<number, InternedValue<string>>();
 
   feed(bytes: Buffer): void {
     const rest = this.#filled - this.#end;
@@ -133,16 +133,16 @@ export class CopiedRow {
 
   /** Text with few different values in a fleet, such as a model or a colour. */
   internedText(): string {
-    return interned(this.#internedTexts, this.text(), (text) => text);
+    const length = this.#length();
+    const start = this.#at - length;
+    return interned(this.#internedTexts, this.#bytes, start, this.#at, readText);
   }
 
   /** Reads a one-dimensional text[] without nulls. */
   internedTexts(): readonly string[] {
     const length = this.#length();
     const start = this.#at - length;
-    return interned(this.#internedArrays, this.#bytes.toString('latin1', start, this.#at), () =>
-      this.#elements(start),
-    );
+    return interned(this.#internedArrays, this.#bytes, start, this.#at, readElements);
   }
 
   /** Reads a bytea as a view that is valid until the next `feed`. */
@@ -218,20 +218,6 @@ export class CopiedRow {
     this.#at += 4 + length;
     return length;
   }
-
-  /** An array: dimensions, flags and type of the elements; length and first index of each dimension; the elements. */
-  #elements(start: number): readonly string[] {
-    const view = this.#view;
-    if (view.getInt32(start) === 0) return [];
-    const elements: string[] = [];
-    let at = start + 20;
-    for (let left = view.getInt32(start + 12); left > 0; left--) {
-      const length = view.getInt32(at);
-      at += 4 + length;
-      elements.push(this.#bytes.toString('utf8', at - length, at));
-    }
-    return elements;
-  }
 }
 
 /**
@@ -306,11 +292,50 @@ export class CopyWriter {
 /** With more different values than this, interning gains little. */
 const MAX_INTERNED = 10_000;
 
-function interned<T>(known: Map<string, T>, key: string, make: (key: string) => T): T {
-  let value = known.get(key);
-  if (value === undefined) {
-    value = make(key);
-    if (known.size < MAX_INTERNED) known.set(key, value);
-  }
+interface InternedValue<T> {
+  readonly bytes: Uint8Array;
+  readonly value: T;
+}
+
+/** The value of some bytes. Those that came before are found by a hash, so no text is made of them again. */
+function interned<T>(
+  known: Map<number, InternedValue<T>>,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  read: (bytes: Buffer, start: number, end: number) => T,
+): T {
+  // FNV-1a.
+  let hash = 0x811c9dc5;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
+  const found = known.get(hash);
+  if (found !== undefined && isSame(found.bytes, bytes, start, end)) return found.value;
+  const value = read(bytes, start, end);
+  // Of values with the same hash, the first is kept.
+  if (found === undefined && known.size < MAX_INTERNED)
+    known.set(hash, { bytes: Uint8Array.from(bytes.subarray(start, end)), value });
   return value;
+}
+
+function isSame(known: Uint8Array, bytes: Buffer, start: number, end: number): boolean {
+  if (known.length !== end - start) return false;
+  for (let n = 0; n < known.length; n++) if (known[n] !== bytes[start + n]) return false;
+  return true;
+}
+
+function readText(bytes: Buffer, start: number, end: number): string {
+  return bytes.toString('utf8', start, end);
+}
+
+/** An array: dimensions, flags and type of the elements; length and first index of each dimension; the elements. */
+function readElements(bytes: Buffer, start: number): readonly string[] {
+  if (bytes.readInt32BE(start) === 0) return [];
+  const elements: string[] = [];
+  let at = start + 20;
+  for (let left = bytes.readInt32BE(start + 12); left > 0; left--) {
+    const length = bytes.readInt32BE(at);
+    at += 4 + length;
+    elements.push(readText(bytes, at - length, at));
+  }
+  return elements;
 }

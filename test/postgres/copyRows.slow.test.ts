@@ -166,6 +166,25 @@ describe('rows that are copied', () => {
     assert.deepEqual(seen, Array(2).fill({ word: 'van', words: ['a', 'b'] }));
     assert.equal(seen[0]?.words, seen[1]?.words);
   });
+
+  test('do not take one word for another, of the same length or with the same hash', async () => {
+    // Words with the same FNV-1a hash (http://isthe.com/chongo/tech/comp/fnv/).
+    const words = ['van', 'bus', 'costarring', 'liquid', 'declinate', 'macallums', 'van'];
+    const rows = await sql.begin((tx) => {
+      const seen: { word: string; words: readonly string[] }[] = [];
+      const query = tx`
+        select w, array[w] from generate_series(1, 2000) n,
+          unnest('{van,bus,costarring,liquid,declinate,macallums,van}'::text[]) with ordinality as u (w, i)
+        order by n, i`;
+      const read = (row: CopiedRow) => ({ word: row.internedText(), words: row.internedTexts() });
+      return copyRows(tx, query, read, (all) => void seen.push(...all)).then(() => seen);
+    });
+    assert.equal(rows.length, 2_000 * words.length);
+    for (const [n, { word, words: list }] of rows.entries()) {
+      assert.equal(word, words[n % words.length]);
+      assert.deepEqual(list, [word]);
+    }
+  });
 });
 
 describe('a copy that cannot be finished', () => {
