@@ -1,5 +1,6 @@
 import { invariant } from '../lib/errors.ts';
-import { Interned, RowHash, type RowKeys, RowPages, TextArena } from '../lib/rows.ts';
+import { RowHash, type RowKeys } from '../lib/rowHash.ts';
+import { Interned, RowPages, TextArena } from '../lib/rows.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeColumns } from './changeOrder.ts';
 import type {
