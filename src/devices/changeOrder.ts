@@ -1,5 +1,6 @@
 import { invariant } from '../lib/errors.ts';
 import { radixOrder, release } from '../lib/radixOrder.ts';
+import type { RowPages } from '../lib/rows.ts';
 import type { Steps } from '../lib/workTurns.ts';
 
 /** Entries of one segment. */
@@ -39,6 +40,58 @@ export interface ChangeColumns {
   place(slot: number): number;
   setPlace(slot: number, segment: number, place: number): void;
 }
+
+/**
+ * The transactions of rows in four bytes each: their distance from a base. Those of the last two billion are exact, and all are
+ * while there have been fewer than four billion. Older ones read as the base, which is later: a reader of the changes since
+ * then may see one twice but misses none.
+ */
+export class RowXids {
+  readonly #rows: RowPages;
+  readonly #movedField: number;
+  readonly #editedField: number;
+  #base = 0;
+
+  /** The fields of four bytes that they take. */
+  constructor(rows: RowPages, movedField: number, editedField: number) {
+    this.#rows = rows;
+    this.#movedField = movedField;
+    this.#editedField = editedField;
+  }
+
+  /** The lowest transaction that can be read. When it rises, those below rise too. */
+  get base(): number {
+    return this.#base;
+  }
+
+  moved(row: number): number {
+    return this.#base + this.#rows.int(row, this.#movedField);
+  }
+
+  edited(row: number): number {
+    return this.#base + this.#rows.int(row, this.#editedField);
+  }
+
+  put(row: number, movedXid: number, editedXid: number): void {
+    const newest = Math.max(movedXid, editedXid);
+    if (newest - this.#base > OFFSET_MAX) this.#raise(newest - KEPT_XIDS);
+    this.#rows.setInt(row, this.#movedField, Math.max(0, movedXid - this.#base));
+    this.#rows.setInt(row, this.#editedField, Math.max(0, editedXid - this.#base));
+  }
+
+  #raise(base: number): void {
+    const by = base - this.#base;
+    this.#base = base;
+    for (let row = 0; row < this.#rows.end; row++) {
+      for (const field of [this.#movedField, this.#editedField])
+        this.#rows.setInt(row, field, Math.max(0, this.#rows.int(row, field) - by));
+    }
+  }
+}
+
+const OFFSET_MAX = 2 ** 32 - 1;
+/** How far back transactions are exact after the base was raised. */
+const KEPT_XIDS = 2 ** 31;
 
 /** Which changes a page is made of. */
 export interface ChangeQuery {

@@ -1,5 +1,6 @@
 import { invariant } from '../lib/errors.ts';
 import { DAY_MS, formatIso, MINUTE_MS } from '../lib/time.ts';
+import { imeiEnd, namesText, quoted, readNames } from './deviceNames.ts';
 import type { Stay } from './stays/packedStays.ts';
 
 /**
@@ -28,7 +29,7 @@ export class Device {
   /** One that is not in memory, such as an example. */
   static of(fields: DeviceFields, position: LatestPosition | null): Device {
     const { imei, name, plate, ...rest } = fields;
-    return new Device(null, 0, 0, { ...rest, names: namesText(imei, name, plate), position });
+    return new Device(null, 0, 0, { ...rest, names: namesText({ imei, name, plate }), position });
   }
 
   taken(): this {
@@ -170,87 +171,6 @@ export interface DeviceFields {
   readonly model: string | null;
   readonly groups: readonly string[];
   readonly editedAtMs: number;
-}
-
-/** An IMEI (15 digits), without its check digit (14) or with a software version (16, 17). */
-export const IMEI = /^[0-9]{14,17}$/;
-
-export function isImei(text: string): boolean {
-  return IMEI.test(text);
-}
-
-// IMEIs as two numbers, in the order of their texts: the first 15 digits, and what follows them.
-
-const HEAD_DIGITS = 15;
-
-/** The first 15 digits as a number; a missing one counts as 0. */
-export function imeiHead(imei: string): number {
-  return Number(imei.length === HEAD_DIGITS ? imei : imei.slice(0, HEAD_DIGITS).padEnd(HEAD_DIGITS, '0'));
-}
-
-/** 0: there are 14 digits. 1: 15. Above: the digits after those, of which each has eleven ways to go on. */
-export function imeiTail(imei: string): number {
-  if (imei.length <= HEAD_DIGITS) return imei.length - HEAD_DIGITS + 1;
-  const [first = '0', second] = imei.slice(HEAD_DIGITS);
-  return 2 + 11 * Number(first) + (second === undefined ? 0 : 1 + Number(second));
-}
-
-// What a device is called, as one text that memory keeps: its IMEI, and name and plate as they are in JSON. Answers take
-// it as it is. For example: 356938035643809"Van 12","plate":null
-
-const PLATE = ',"plate":';
-const IMEI_LEAST = 14;
-
-export function namesText(imei: string, name: string | null, plate: string | null): string {
-  return `${imei}${quoted(name)}${PLATE}${quoted(plate)}`;
-}
-
-/** Where the IMEI ends and the name begins. */
-export function imeiEnd(names: string): number {
-  let end = IMEI_LEAST;
-  while (isDigit(names.charCodeAt(end))) end++;
-  return end;
-}
-
-export function readNames(names: string): { imei: string; name: string | null; plate: string | null } {
-  const at = imeiEnd(names);
-  const end = valueEnd(names, at);
-  const name = textOf(names.slice(at, end));
-  return { imei: names.slice(0, at), name, plate: textOf(names.slice(end + PLATE.length)) };
-}
-
-/** A text as JSON. */
-export function quoted(text: string | null): string {
-  if (text === null) return 'null';
-  for (let at = 0; at < text.length; at++) {
-    if (needsEscape(text.charCodeAt(at))) return JSON.stringify(text);
-  }
-  return `"${text}"`;
-}
-
-/** Control characters, the quotation mark, the backslash, and surrogates, which may stand alone (RFC 8259 section 7). */
-function needsEscape(charCode: number): boolean {
-  return charCode < 0x20 || charCode === QUOTE || charCode === BACKSLASH || charCode >= 0xd800;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
-function isDigit(charCode: number): boolean {
-  return charCode >= 0x30 && charCode <= 0x39;
-}
-
-/** Where the JSON of a text or null ends that begins at `at`. */
-function valueEnd(json: string, at: number): number {
-  if (json.charCodeAt(at) !== QUOTE) return at + 'null'.length;
-  let end = at + 1;
-  while (json.charCodeAt(end) !== QUOTE) end += json.charCodeAt(end) === BACKSLASH ? 2 : 1;
-  return end + 1;
-}
-
-function textOf(json: string): string | null {
-  if (json === 'null') return null;
-  return json.includes('\\') ? JSON.parse(json) : json.slice(1, -1);
 }
 
 // What the API shows of devices (see deviceSchemas.ts), written straight from memory as JSON text: in a third of the

@@ -2,7 +2,7 @@ import { invariant } from '../lib/errors.ts';
 import { RowHash, type RowKeys } from '../lib/rowHash.ts';
 import { Interned, RowPages, TextArena } from '../lib/rows.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import type { ChangeColumns } from './changeOrder.ts';
+import { type ChangeColumns, RowXids } from './changeOrder.ts';
 import type {
   DeviceFields,
   DeviceReader,
@@ -11,7 +11,8 @@ import type {
   Motion,
   StatusFacts,
 } from './device.ts';
-import { imeiHead, imeiTail, isImei, namesText } from './device.ts';
+import { imeiHead, imeiHeadOf, imeiTail, imeiTailOf, isImei, namesText, writeNames } from './deviceNames.ts';
+import type { PassingDevice } from './deviceRows.sql.ts';
 import type { IndexedSlots } from './index/trie.ts';
 import { NO_PACKED_STAYS, type PackedStays } from './stays/packedStays.ts';
 
@@ -42,7 +43,7 @@ export const PROBE = 0;
  *   8 × 7      the position: recorded at (NaN: there is none), latitude, longitude, altitude in m, speed in km/h, odometer in
  *              km (NaN: not known), moved at
  *   8 + 1 + 4  the motion: heading in degrees, ignition, revision
- *   4          world, as a number from #worldIds
+ *   4          world, as a number of #worlds
  *   4          names: the place of IMEI, name and plate in an arena of texts, where they take some 60 bytes
  *   4 + 4      model and groups, which many devices have in common
  *   4          version: rises with every change that a reader can see
@@ -61,14 +62,13 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
   readonly #names = new TextArena();
   readonly #models = new Interned<string | null>(null, (model) => model ?? '');
   readonly #groups = new Interned<readonly string[]>(NO_GROUPS, (groups) => JSON.stringify(groups));
-  readonly #worldIds: number[] = [];
-  readonly #worldNumbers = new Map<number, number>();
+  readonly #worlds = new Interned<number>(0, String);
   /** By the number in STAYS; 0: none. */
   readonly #stays: PackedStays[] = [NO_PACKED_STAYS];
   readonly #freeStays: number[] = [];
+  readonly #xids = new RowXids(this.#rows, MOVED_XID, EDITED_XID);
   readonly #byId = new RowHash(this, ID);
   readonly #byImei = new RowHash(this, IMEI);
-  #baseXid = 0;
   #size = 0;
 
   /** How many devices there are. */
@@ -93,22 +93,37 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 
   /** Adds a device without a position. Until an older device with its IMEI is removed, the IMEI is that of the newer one. */
   add(fields: DeviceFields): number {
-    const row = this.load(fields);
+    const { id, imei } = fields;
+    invariant(isImei(imei), 'a device in memory has an IMEI');
+    const row = this.#begin(id, imeiHead(imei), imeiTail(imei));
+    this.#write(row, this.#names.put(namesText(fields)), fields);
     invariant(this.#byId.put(row) === 0, 'a device is added once');
     this.#byImei.put(row);
     return row;
   }
 
-  /** The same, but it is not found by its id or IMEI before `makeFound` was given its row. */
-  load(fields: DeviceFields): number {
-    const { id, imei } = fields;
-    invariant(isImei(imei), 'a device in memory has an IMEI');
+  /** Adds a device with its position and stays. It is not found by id or IMEI before `makeFound` was given its row. */
+  load(device: PassingDevice): void {
+    const { id, bytes, imei, hasPosition } = device;
+    const row = this.#begin(id, imeiHeadOf(bytes, imei), imeiTailOf(bytes, imei));
+    const length = writeNames(names, device);
+    const isAscii = length > 0;
+    const ref = isAscii ? this.#names.putAscii(names, length) : this.#names.put(namesText(device.texts()));
+    this.#write(row, ref, device);
+    this.putXids(row, hasPosition ? device.movedXid : 0, device.editedXid);
+    if (!hasPosition) return;
+    this.setLatLng(row, device.lat, device.lng);
+    this.move(row, device, device);
+    this.setStaysRevision(row, device.revision);
+    this.putStays(row, device.stays);
+  }
+
+  #begin(id: number, head: number, tail: number): number {
     const row = this.#rows.take();
     this.#rows.setDouble(row, ID, id);
-    this.#rows.setDouble(row, IMEI, imeiHead(imei));
-    this.#rows.setInt(row, IMEI_TAIL, imeiTail(imei));
+    this.#rows.setDouble(row, IMEI, head);
+    this.#rows.setInt(row, IMEI_TAIL, tail);
     this.#rows.setDouble(row, RECORDED_AT, Number.NaN);
-    this.#write(row, fields);
     this.#size++;
     return row;
   }
@@ -121,19 +136,15 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 
   /** Replaces the fields of a device; its id and its IMEI stay as they are. */
   edit(row: number, fields: DeviceFields): void {
-    this.#names.free(this.#rows.int(row, NAMES));
-    this.#models.release(this.#rows.int(row, MODEL));
-    this.#groups.release(this.#rows.int(row, GROUPS));
-    this.#write(row, fields);
+    this.#release(row);
+    this.#write(row, this.#names.put(namesText(fields)), fields);
   }
 
   /** Removes a device that is in no index any more. */
   remove(row: number): void {
     this.#byId.remove(row);
     this.#byImei.remove(row);
-    this.#names.free(this.#rows.int(row, NAMES));
-    this.#models.release(this.#rows.int(row, MODEL));
-    this.#groups.release(this.#rows.int(row, GROUPS));
+    this.#release(row);
     this.putStays(row, NO_PACKED_STAYS);
     this.#size--;
     this.free(row);
@@ -164,7 +175,7 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
   }
 
   worldId(row: number): number {
-    return this.#worldIds[this.#rows.int(row, WORLD)] as number;
+    return this.#worlds.value(this.#rows.int(row, WORLD));
   }
 
   editedAtMs(row: number): number {
@@ -198,7 +209,8 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
   }
 
   /** Everything about a position but latitude and longitude, and the motion but its transaction. */
-  move(row: number, position: LatestPosition, { headingDeg, ignition, revision }: Motion): void {
+  move(row: number, position: LatestPosition, motion: Omit<Motion, 'xid'>): void {
+    const { headingDeg, ignition, revision } = motion;
     const rows = this.#rows;
     rows.setDouble(row, RECORDED_AT, position.recordedAtMs);
     rows.setDouble(row, ALTITUDE, position.altitudeM);
@@ -289,28 +301,19 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
   }
 
   movedXid(row: number): number {
-    return this.#baseXid + this.#rows.int(row, MOVED_XID);
+    return this.#xids.moved(row);
   }
 
   editedXid(row: number): number {
-    return this.#baseXid + this.#rows.int(row, EDITED_XID);
+    return this.#xids.edited(row);
   }
 
-  /**
-   * Transactions take four bytes: their distance from a base. Those of the last two billion are exact, and all are while there
-   * have been fewer than four billion. Older ones read as the base, which is later: a reader of the changes since then may
-   * see one twice but misses none.
-   */
   putXids(row: number, movedXid: number, editedXid: number): void {
-    const newest = Math.max(movedXid, editedXid);
-    if (newest - this.#baseXid > OFFSET_MAX) this.#raiseBase(newest - KEPT_XIDS);
-    this.#rows.setInt(row, MOVED_XID, Math.max(0, movedXid - this.#baseXid));
-    this.#rows.setInt(row, EDITED_XID, Math.max(0, editedXid - this.#baseXid));
+    this.#xids.put(row, movedXid, editedXid);
   }
 
-  /** The lowest transaction that can be read. When it rises, those below rise too. */
   get baseXid(): number {
-    return this.#baseXid;
+    return this.#xids.base;
   }
 
   /** The number of its segment in the order of changes, plus 1; 0: it is in none. */
@@ -362,35 +365,25 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     this.#rows.setInt(row, STAYS_REVISION, revision + 1);
   }
 
-  #write(row: number, { imei, worldId, name, plate, model, groups, editedAtMs }: DeviceFields): void {
+  #write(row: number, names: number, fields: Omit<DeviceFields, 'imei' | 'name' | 'plate'>): void {
+    const { worldId, model, groups, editedAtMs } = fields;
     this.#rows.setDouble(row, EDITED_AT, editedAtMs);
-    this.#rows.setInt(row, WORLD, this.#numberOfWorld(worldId));
-    this.#rows.setInt(row, NAMES, this.#names.put(namesText(imei, name, plate)));
+    this.#rows.setInt(row, WORLD, this.#worlds.use(worldId));
+    this.#rows.setInt(row, NAMES, names);
     this.#rows.setInt(row, MODEL, this.#models.use(model));
     this.#rows.setInt(row, GROUPS, this.#groups.use(groups.length === 0 ? NO_GROUPS : groups));
     this.#touch(row);
   }
 
-  #numberOfWorld(worldId: number): number {
-    let number = this.#worldNumbers.get(worldId);
-    if (number === undefined) {
-      number = this.#worldIds.push(worldId) - 1;
-      this.#worldNumbers.set(worldId, number);
-    }
-    return number;
+  #release(row: number): void {
+    this.#worlds.release(this.#rows.int(row, WORLD));
+    this.#names.free(this.#rows.int(row, NAMES));
+    this.#models.release(this.#rows.int(row, MODEL));
+    this.#groups.release(this.#rows.int(row, GROUPS));
   }
 
   #imeiTail(row: number): number {
     return this.#rows.int(row, IMEI_TAIL) & (2 ** IGNITION_SHIFT - 1);
-  }
-
-  #raiseBase(baseXid: number): void {
-    const by = baseXid - this.#baseXid;
-    this.#baseXid = baseXid;
-    for (let row = 0; row < this.#rows.end; row++) {
-      this.#rows.setInt(row, MOVED_XID, Math.max(0, this.#rows.int(row, MOVED_XID) - by));
-      this.#rows.setInt(row, EDITED_XID, Math.max(0, this.#rows.int(row, EDITED_XID) - by));
-    }
   }
 
   #touch(row: number): void {
@@ -399,9 +392,8 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 }
 
 const NO_GROUPS: readonly string[] = [];
+/** For the names of a device that is loaded: others are written otherwise. */
+const names = new Uint8Array(512);
 const IGNITIONS = [null, false, true] as const;
 /** The ignition is kept with the end of the IMEI. */
 const IGNITION_SHIFT = 8;
-const OFFSET_MAX = 2 ** 32 - 1;
-/** How far back transactions are exact after the base was raised. */
-const KEPT_XIDS = 2 ** 31;

@@ -2,7 +2,7 @@ import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { integers, RawSql, type SqlText } from '../postgres/sqlText.ts';
 import type { DeviceFields, LatestPosition, Motion } from './device.ts';
-import { isImei } from './device.ts';
+import { isImei, type Names } from './deviceNames.ts';
 import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from './stays/packedStays.ts';
 
 /** A device as Postgres has it: its fields, its newest position, and in which areas it is. */
@@ -46,49 +46,128 @@ export async function copyDevices(
   tx: Tx,
   use: (devices: Iterable<DeviceRow>) => void | Promise<void>,
 ): Promise<void> {
-  const query = tx`select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
-  await copyRows(tx, query, copiedDevice, use);
+  await copyRows(tx, allDevices(tx), copiedDevice, use);
 }
 
-/** Reads `columns`, in their order. */
+/** The same, but each device is to be taken before the next one is read, since one object serves for all. */
+export async function copyPassingDevices(
+  tx: Tx,
+  use: (devices: Iterable<PassingDevice>) => void | Promise<void>,
+): Promise<void> {
+  const device = new PassingDevice();
+  await copyRows(tx, allDevices(tx), (row) => device.read(row), use);
+}
+
+function allDevices(tx: Tx): SqlText {
+  return tx`select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
+}
+
+/** A row of a copy as numbers, and texts as bytes: a device that is loaded leaves no garbage. */
+export class PassingDevice {
+  id = 0;
+  worldId = 0;
+  /** The UTF-8 texts of the row are in here. */
+  bytes: Buffer = Buffer.alloc(0);
+  readonly imei = new TextPlace();
+  readonly name = new TextPlace();
+  readonly plate = new TextPlace();
+  model: string | null = null;
+  groups: readonly string[] = [];
+  editedAtMs = 0;
+  editedXid = 0;
+  ignition: boolean | null = null;
+  revision = 0;
+  movedXid = 0;
+  stays = NO_PACKED_STAYS;
+  hasPosition = false;
+  // Where it has no position, what follows is that of another device.
+  recordedAtMs = 0;
+  lat = 0;
+  lng = 0;
+  altitudeM = 0;
+  speedKmh = 0;
+  odometerKm: number | null = null;
+  movedAtMs = 0;
+  headingDeg = 0;
+
+  /** Reads `columns`, in their order. Returns itself. */
+  read(row: CopiedRow): this {
+    this.bytes = row.buffer;
+    this.id = row.int8();
+    this.imei.read(row);
+    this.worldId = row.int8();
+    this.name.read(row);
+    this.plate.read(row);
+    this.model = row.internedTextOrNull();
+    this.groups = row.internedTexts();
+    this.editedAtMs = row.timestampMs();
+    this.ignition = row.boolOrNull();
+    this.revision = row.int8();
+    const edited = row.xid();
+    const moved = row.xid();
+    const xmax = row.int8();
+    this.editedXid = wholeXid(edited, xmax);
+    this.movedXid = wholeXid(moved, xmax);
+    // Most devices are in no area: their list is not sent.
+    const stored = row.textOrNull();
+    this.stays = stored === null ? NO_PACKED_STAYS : packStoredStays(stored);
+    const recordedAtMs = row.timestampMsOrNull();
+    this.hasPosition = recordedAtMs !== null;
+    if (recordedAtMs === null) return this;
+    this.recordedAtMs = recordedAtMs;
+    this.lat = row.float8();
+    this.lng = row.float8();
+    this.altitudeM = row.float8();
+    this.speedKmh = row.float8();
+    this.odometerKm = row.float8OrNull();
+    this.movedAtMs = row.timestampMs();
+    this.headingDeg = row.float8OrNull() ?? 0;
+    return this;
+  }
+
+  /** What is true of it also when the next one has been read. */
+  taken(): DeviceRow {
+    const { id, worldId, model, groups, editedAtMs, ignition, revision, hasPosition, stays } = this;
+    return {
+      fields: { ...this.texts(), id, worldId, model, groups, editedAtMs },
+      editedXid: this.editedXid,
+      position: hasPosition ? this.#position() : null,
+      motion: { headingDeg: hasPosition ? this.headingDeg : 0, ignition, revision, xid: this.movedXid },
+      stays,
+    };
+  }
+
+  texts(): Names {
+    const { bytes } = this;
+    const imei = this.imei.text(bytes) as string;
+    return { imei, name: this.name.text(bytes), plate: this.plate.text(bytes) };
+  }
+
+  #position(): LatestPosition {
+    const { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs } = this;
+    return { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs };
+  }
+}
+
+/** Where a text begins and ends; null begins at -1. */
+class TextPlace {
+  start = -1;
+  end = -1;
+
+  read(row: CopiedRow): void {
+    this.start = row.textStart();
+    this.end = row.position;
+  }
+
+  text(bytes: Buffer): string | null {
+    return this.start === -1 ? null : bytes.toString('utf8', this.start, this.end);
+  }
+}
+
+const read = new PassingDevice();
+
 function copiedDevice(row: CopiedRow): DeviceRow {
-  const fields: DeviceFields = {
-    id: row.int8(),
-    imei: row.text(),
-    worldId: row.int8(),
-    name: row.textOrNull(),
-    plate: row.textOrNull(),
-    model: row.internedTextOrNull(),
-    groups: row.internedTexts(),
-    editedAtMs: row.timestampMs(),
-  };
-  const ignition = row.boolOrNull();
-  const revision = row.int8();
-  const edited = row.xid();
-  const moved = row.xid();
-  const xmax = row.int8();
-  const stored = row.textOrNull();
-  // Most devices are in no area: their list is not sent.
-  const stays = stored === null ? NO_PACKED_STAYS : packStoredStays(stored);
-  const editedXid = wholeXid(edited, xmax);
-  const motion = { headingDeg: 0, ignition, revision, xid: wholeXid(moved, xmax) };
-  const recordedAtMs = row.timestampMsOrNull();
-  if (recordedAtMs === null) return { fields, editedXid, position: null, motion, stays };
-  return {
-    fields,
-    editedXid,
-    position: {
-      recordedAtMs,
-      lat: row.float8(),
-      lng: row.float8(),
-      altitudeM: row.float8(),
-      speedKmh: row.float8(),
-      odometerKm: row.float8OrNull(),
-      movedAtMs: row.timestampMs(),
-    },
-    motion: { ...motion, headingDeg: row.float8OrNull() ?? 0 },
-    stays,
-  };
+  return read.read(row).taken();
 }
 
 const TWO_32 = 2 ** 32;

@@ -14,7 +14,7 @@ import {
   type Occupant,
 } from './device.ts';
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
-import type { DeviceRow } from './deviceRows.sql.ts';
+import type { PassingDevice } from './deviceRows.sql.ts';
 import { FleetReload } from './fleetReload.memory.ts';
 import { nearestOfSeveral } from './index/nearestHits.ts';
 import { LivingFleet } from './living/livingFleet.memory.ts';
@@ -183,17 +183,9 @@ export class Fleet {
    * Adds a device that is not there, with its position and stays if it has one. Nothing finds it before `index`: so many are
    * loaded faster than one by one.
    */
-  load({ fields, editedXid, position, motion, stays }: DeviceRow): void {
-    const columns = this.#columns;
-    const row = columns.load(fields);
-    if (position !== null) {
-      columns.setLatLng(row, position.lat, position.lng);
-      columns.move(row, position, motion);
-      columns.setStaysRevision(row, motion.revision);
-      columns.putStays(row, stays);
-    }
-    columns.putXids(row, position === null ? 0 : motion.xid, editedXid);
-    this.#loaded.set(fields.worldId, (this.#loaded.get(fields.worldId) ?? 0) + 1);
+  load(device: PassingDevice): void {
+    this.#columns.load(device);
+    this.#loaded.set(device.worldId, (this.#loaded.get(device.worldId) ?? 0) + 1);
   }
 
   /** Puts all that was loaded into the lists and indexes of its worlds. */

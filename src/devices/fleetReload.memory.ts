@@ -1,6 +1,7 @@
 import { Pace, type Steps } from '../lib/workTurns.ts';
-import { type DeviceFields, type DeviceState, type LatestPosition, namesText } from './device.ts';
+import type { DeviceFields, DeviceState, LatestPosition } from './device.ts';
 import type { DeviceColumns } from './deviceColumns.memory.ts';
+import { namesText } from './deviceNames.ts';
 import type { DeviceRow } from './deviceRows.sql.ts';
 import type { PackedStays } from './stays/packedStays.ts';
 import { FIRST_VERSION, type World } from './world.memory.ts';
@@ -205,7 +206,7 @@ function hasFields(
     worldId === fields.worldId &&
     editedAtMs === fields.editedAtMs &&
     model === fields.model &&
-    names === namesText(fields.imei, fields.name, fields.plate) &&
+    names === namesText(fields) &&
     groups.length === fields.groups.length &&
     groups.every((group, n) => group === fields.groups[n])
   );

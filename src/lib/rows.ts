@@ -142,6 +142,16 @@ export class TextArena {
     return ref;
   }
 
+  /** Puts a text of `length` ASCII characters. */
+  putAscii(text: Uint8Array, length: number): number {
+    const ref = this.#take(unitsOf(length));
+    const page = this.#pages[ref >>> UNIT_BITS] as Buffer;
+    const at = (ref & (PAGE_UNITS - 1)) * UNIT_BYTES;
+    page.writeUInt32LE(length, at);
+    for (let n = 0; n < length; n++) page[at + HEADER_BYTES + n] = text[n] as number;
+    return ref;
+  }
+
   text(ref: number): string {
     const page = this.#pages[ref >>> UNIT_BITS] as Buffer;
     const from = (ref & (PAGE_UNITS - 1)) * UNIT_BYTES + HEADER_BYTES;

@@ -131,6 +131,23 @@ export class CopiedRow {
     return this.#bytes.toString('utf8', this.#at - length, this.#at);
   }
 
+  /** Skips a text and returns where it begins in `buffer`, up to `position`; -1: it is null. */
+  textStart(): number {
+    if (this.#isNull()) return -1;
+    const length = this.#length();
+    return this.#at - length;
+  }
+
+  /** The bytes of the row, among others; valid until the next `feed`. */
+  get buffer(): Buffer {
+    return this.#bytes;
+  }
+
+  /** In `buffer`: behind the column that was read last. */
+  get position(): number {
+    return this.#at;
+  }
+
   /** Text with few different values in a fleet, such as a model or a colour. */
   internedText(): string {
     const length = this.#length();

@@ -11,12 +11,15 @@ import {
   deviceNamesJson,
   type LatestPosition,
   latestLocationJson,
+  NO_MOTION,
   nearDeviceJson,
   statusOf,
 } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { NO_PACKED_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { DAY_MS, formatIso, MINUTE_MS } from '../../src/lib/time.ts';
-import { imeiOf } from '../support/devices.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+import { imeiOf, passingDevice } from '../support/devices.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const number = (min: number, max: number) => fc.double({ min, max, noNaN: true });
@@ -103,15 +106,23 @@ test('the JSON of devices is what JSON.stringify makes of their fields, whatever
   );
 });
 
-test('a device is what was put into memory, whatever texts it has', () => {
+test('a device is what was put or loaded into memory, whatever texts it has', () => {
+  const anyTexts = fc.tuple(fields, fc.option(fc.string({ minLength: 300, maxLength: 600 })));
   fc.assert(
-    fc.property(fields, fc.option(position), (fields, position) => {
-      const fleet = new Fleet();
-      fleet.putDevice(fields);
-      if (position !== null) fleet.move(fields.id, position);
-      const found = fleet.anyDevice(fields.imei);
-      assert.deepEqual(found?.fields, { ...fields });
-      assert.deepEqual(found?.position, position && { ...position });
+    fc.property(anyTexts, fc.option(position), ([of, long], position) => {
+      const fields = { ...of, name: long ?? of.name };
+      const put = new Fleet();
+      put.putDevice(fields);
+      if (position !== null) put.move(fields.id, position);
+      const loaded = new Fleet();
+      const row = { fields, editedXid: 0, position, motion: NO_MOTION, stays: NO_PACKED_STAYS };
+      loaded.load(passingDevice(row));
+      inOneGo(loaded.index());
+      for (const fleet of [put, loaded]) {
+        const found = fleet.device([1], fields.imei);
+        assert.deepEqual(found?.fields, fields);
+        assert.deepEqual(found?.position, position && { ...position });
+      }
     }),
   );
 });

@@ -4,7 +4,7 @@ import { collectGarbage } from '../../bench/feeds/changes.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { NO_PACKED_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
-import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
+import { fieldsOf, imeiOf, passingDevice, positionAt } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 const DEVICES = 50_000;
@@ -29,13 +29,8 @@ test('a device takes at most 400 bytes, with its names and everything by which i
       groups: ['deliveries'],
     };
     const position = positionAt(random() * 10 + 36, random() * 12 + 6, 1_700_000_000_000);
-    fleet.load({
-      fields: fieldsOf({ id, ...name }),
-      editedXid: 900,
-      position,
-      motion: MOTION,
-      stays: NO_PACKED_STAYS,
-    });
+    const row = { fields: fieldsOf({ id, ...name }), editedXid: 900, position, motion: MOTION };
+    fleet.load(passingDevice({ ...row, stays: NO_PACKED_STAYS }));
   }
   inOneGo(fleet.index());
   const loaded = (usedBytes() - before) / DEVICES;

@@ -6,7 +6,7 @@ import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from '../../src/devices/stays/packedStays.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
-import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
+import { fieldsOf, imeiOf, passingDevice, positionAt } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 
@@ -127,7 +127,9 @@ describe('a fleet of several worlds', () => {
   const loaded = (naive: NaiveFleet): Fleet => {
     const fleet = new Fleet();
     for (const { fields, position } of naive.devices.toReversed())
-      fleet.load({ fields, editedXid: 0, position, motion: NO_MOTION, stays: NO_PACKED_STAYS });
+      fleet.load(
+        passingDevice({ fields, editedXid: 0, position, motion: NO_MOTION, stays: NO_PACKED_STAYS }),
+      );
     inOneGo(fleet.index());
     return fleet;
   };
@@ -211,7 +213,8 @@ describe('a fleet of several worlds', () => {
       const ofAreas = Array.from({ length: areas }, (_, n) => [n + 1, id, n % 2 === 0 ? null : id]);
       const stays = packStoredStays(JSON.stringify(ofAreas));
       naive.set(id, { fields: own, position, stays, xid });
-      fleet.load({ fields: own, editedXid: 0, position, motion: { ...NO_MOTION, xid }, stays });
+      const motion = { ...NO_MOTION, xid };
+      fleet.load(passingDevice({ fields: own, editedXid: 0, position, motion, stays }));
     }
     inOneGo(fleet.index());
     for (const { fields, position, stays, xid } of naive.values()) {

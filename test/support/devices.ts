@@ -1,4 +1,5 @@
 import type { DeviceFields, LatestPosition } from '../../src/devices/device.ts';
+import { type DeviceRow, PassingDevice } from '../../src/devices/deviceRows.sql.ts';
 
 export const imeiOf = (n: number): string => String(350_000_000_000_000 + n);
 
@@ -30,3 +31,20 @@ export const positionAt = (
   movedAtMs: recordedAtMs,
   ...more,
 });
+
+/** A device as it is read from a copy. */
+export function passingDevice(row: DeviceRow): PassingDevice {
+  const { fields, editedXid, position, motion, stays } = row;
+  const { imei, name, plate, ...others } = fields;
+  const { xid: movedXid, ...moved } = motion;
+  const device = new PassingDevice();
+  Object.assign(device, others, position, moved, { editedXid, movedXid, stays });
+  device.hasPosition = position !== null;
+  const texts = { imei, name, plate };
+  for (const [key, text] of Object.entries(texts) as ['imei' | 'name' | 'plate', string | null][]) {
+    const start = device.bytes.length;
+    device.bytes = Buffer.concat([device.bytes, Buffer.from(text ?? '')]);
+    Object.assign(device[key], { start: text === null ? -1 : start, end: device.bytes.length });
+  }
+  return device;
+}
