@@ -17,32 +17,37 @@ const DATE_CHARS = 'YYYY-MM-DD'.length;
 /** Days that are kept: finding one takes ten formats of a time. A month of many devices needs 32. */
 const KEPT_DAYS = 64;
 
+/** What a calendar and a clock show: the date as its midnight in UTC, and the time since midnight. */
+interface LocalTime {
+  readonly dateMs: number;
+  readonly timeMs: number;
+}
+
 /** The days of one time zone. */
 export class LocalDays {
-  /** Made with the module: the first format of a process takes some 25 ms, for which no call should stop the others. */
-  static readonly UTC = new LocalDays(formatOf('UTC'));
+  /** Reckoned without Intl: the first format of a process takes some 25 ms, for which no call should stop the others. */
+  static readonly UTC = new LocalDays('UTC', timeInUtc);
 
-  readonly #format: Intl.DateTimeFormat;
+  readonly timeZone: string;
+  readonly #timeAt: (ms: number) => LocalTime;
   #kept: Day[] = [];
 
-  private constructor(format: Intl.DateTimeFormat) {
-    this.#format = format;
+  private constructor(timeZone: string, timeAt: (ms: number) => LocalTime) {
+    this.timeZone = timeZone;
+    this.#timeAt = timeAt;
   }
 
   /** Of a zone of the IANA database, such as Europe/Rome; null when there is none of this name. */
   static of(timeZone: string): LocalDays | null {
+    if (timeZone === LocalDays.UTC.timeZone) return LocalDays.UTC;
     if (!ZONE_NAME.test(timeZone)) return null;
     try {
-      return new LocalDays(formatOf(timeZone));
+      const format = formatOf(timeZone);
+      return new LocalDays(format.resolvedOptions().timeZone, (ms) => timeIn(format, ms));
     } catch (error) {
       if (error instanceof RangeError) return null;
       throw error;
     }
-  }
-
-  /** The name of the zone, of which `of` makes the same days. */
-  get timeZone(): string {
-    return this.#format.resolvedOptions().timeZone;
   }
 
   /** The day of an instant. It begins with the first instant that has its date, at midnight or after it. */
@@ -56,7 +61,7 @@ export class LocalDays {
   }
 
   #find(ms: number): Day {
-    const { dateMs, timeMs } = this.#clock(ms);
+    const { dateMs, timeMs } = this.#timeAt(ms);
     const midnightMs = ms - timeMs;
     return {
       fromMs: this.#border(dateMs - 1, ms - LONGEST_DAY_MS, ms, midnightMs),
@@ -67,7 +72,7 @@ export class LocalDays {
 
   /** The first instant in (fromMs, toMs] whose date is later than `dateMs`. `guess` is where it is on most days. */
   #border(dateMs: number, fromMs: number, toMs: number, guess: number): number {
-    const isAfter = (ms: number) => this.#clock(ms).dateMs > dateMs;
+    const isAfter = (ms: number) => this.#timeAt(ms).dateMs > dateMs;
     if (guess > fromMs && guess <= toMs && isAfter(guess) && !isAfter(guess - 1)) return guess;
     let before = fromMs;
     let after = toMs;
@@ -79,18 +84,22 @@ export class LocalDays {
     }
     return after;
   }
+}
 
-  /** What a calendar and a clock show there: the date as its midnight in UTC. */
-  #clock(ms: number): { dateMs: number; timeMs: number } {
-    const at: Record<string, number> = {};
-    for (const { type, value } of this.#format.formatToParts(ms)) at[type] = Number(value);
-    const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = at;
-    const inSecondMs = ms - Math.floor(ms / 1_000) * 1_000;
-    return {
-      dateMs: Date.UTC(year, month - 1, day),
-      timeMs: hour * HOUR_MS + (minute * 60 + second) * 1_000 + inSecondMs,
-    };
-  }
+function timeInUtc(ms: number): LocalTime {
+  const dateMs = Math.floor(ms / DAY_MS) * DAY_MS;
+  return { dateMs, timeMs: ms - dateMs };
+}
+
+function timeIn(format: Intl.DateTimeFormat, ms: number): LocalTime {
+  const at: Record<string, number> = {};
+  for (const { type, value } of format.formatToParts(ms)) at[type] = Number(value);
+  const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = at;
+  const inSecondMs = ms - Math.floor(ms / 1_000) * 1_000;
+  return {
+    dateMs: Date.UTC(year, month - 1, day),
+    timeMs: hour * HOUR_MS + (minute * 60 + second) * 1_000 + inSecondMs,
+  };
 }
 
 /** Throws RangeError for an unknown zone. */

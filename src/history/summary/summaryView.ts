@@ -34,9 +34,9 @@ export const TIME_ZONE = {
 /** The time zone named by a query, and its calendar days. Null for an unknown time zone. */
 export function readTimeZone(query: Query): { readonly tz: string; readonly days: LocalDays } | null {
   const sent = query[TIME_ZONE.name] ?? '';
-  if (isBlank(sent) || sent === UTC) return { tz: UTC, days: LocalDays.UTC };
-  const days = LocalDays.of(sent);
-  return days === null ? null : { tz: sent, days };
+  const tz = isBlank(sent) ? UTC : sent;
+  const days = LocalDays.of(tz);
+  return days === null ? null : { tz, days };
 }
 
 export type PeriodView = ReturnType<typeof periodView>;
