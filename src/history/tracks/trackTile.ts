@@ -62,7 +62,9 @@ export function* levelsOf(
   for (const cells of recent) {
     for (const tile of view.tiles) yield* addRecent(counts, view, tile, cells, pace);
   }
-  return Uint8Array.from(counts, (count) => LEVEL_OF[Math.min(count, 255)]!);
+  const levels = new Uint8Array(counts.length);
+  for (let n = 0; n < counts.length; n++) levels[n] = LEVEL_OF[Math.min(counts[n]!, 255)]!;
+  return levels;
 }
 
 function addTile(counts: Uint16Array, view: TrackView, tile: number, cells: CellCounts): void {
