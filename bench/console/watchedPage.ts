@@ -52,7 +52,7 @@ export class WatchedPage implements AsyncDisposable {
   /** Looks at a place from so near that vehicles have their names beside them. While they move, a map is never `loaded`. */
   async near({ lat, lng }: { lat: number; lng: number }): Promise<void> {
     await this.#until(`${VIEW} !== undefined`);
-    await this.#page.evaluate(`${VIEW}.map.jumpTo({ center: [${lng}, ${lat}], zoom: 13 })`);
+    await this.#page.evaluate(`void ${VIEW}.map.jumpTo({ center: [${lng}, ${lat}], zoom: 13 })`);
     await this.#until(`${VIEW}.labelled.length > 0`);
   }
 

@@ -104,6 +104,9 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       `${layer} is ${isShown ? 'not ' : ''}drawn`,
     );
 
+  /** Shows another part of the earth at once. Nothing is returned: the map itself would be sent here. */
+  const jump = (page: Page, options: string) => page.evaluate(`void ${MAP}.jumpTo(${options})`);
+
   const placeOf = (page: Page, imei: string): Promise<Place> =>
     page.evaluate<Place>(`${VIEW}.vehicleAt('${imei}')`);
 
@@ -201,12 +204,12 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     // From a zoom on names stand beside vehicles, but not over each other.
     const labelled = () => page.evaluate<string[]>(`${VIEW}.labelled`);
     await waitForEqual(labelled, [VAN], 'what has its name beside it');
-    await page.evaluate(`${MAP}.jumpTo({ center: ${VIEW}.vehicleAt('${BUS}'), zoom: 13 })`);
+    await jump(page, `{ center: ${VIEW}.vehicleAt('${BUS}'), zoom: 13 }`);
     await waitFor(
       async () => [BUS, CAR].includes((await labelled()).join()),
       'none of two on one spot has its name beside it, or both have',
     );
-    await page.evaluate(`${MAP}.jumpTo({ zoom: 11 })`);
+    await jump(page, '{ zoom: 11 }');
     await waitForEqual(labelled, [], 'what has its name beside it');
     for (const isShown of [false, true]) {
       await page.getByRole('button', { name: 'parked 0' }).click();
@@ -306,7 +309,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const token = await logIn(opened.pod, OWNER);
     assert.equal((await callApi(opened.pod, 'POST', '/v1/areas', { token, body: AREA })).status, 201);
     const { page, complaints, show } = await enter(t, { colorScheme: 'light' });
-    await page.evaluate(`${MAP}.jumpTo({ center: ${VIEW}.vehicleAt('${VAN}'), zoom: 9 })`);
+    await jump(page, `{ center: ${VIEW}.vehicleAt('${VAN}'), zoom: 9 }`);
     for (const colorScheme of ['light', 'dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });
       await waitForEqual(() => schemeAt(page, VAN), colorScheme, 'the scheme of the vehicle');
@@ -320,15 +323,15 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.evaluate('graphics.restoreContext()');
     await waitForEqual(() => schemeAt(page, VAN), 'light', 'the scheme of the vehicle');
 
-    await page.evaluate(`${MAP}.jumpTo({ center: [16.37, 48.2], zoom: 9 })`);
+    await jump(page, '{ center: [16.37, 48.2], zoom: 9 }');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       for (const layer of ['area-fill', 'land', 'place-names']) await shows(page, layer);
     }
     // Its name is in the place of that of the city.
-    await page.evaluate(`${MAP}.jumpTo({ zoom: 11 })`);
+    await jump(page, '{ zoom: 11 }');
     await shows(page, 'area-name');
-    await page.evaluate(`${MAP}.jumpTo({ center: [-120, -40], zoom: 9 })`);
+    await jump(page, '{ center: [-120, -40], zoom: 9 }');
     await shows(page, 'area-fill', false);
     await show('Areas');
     await page.getByRole('button', { name: 'Depot' }).click();
@@ -344,7 +347,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const becomes = (what: string, isSo: (now: AreaBody) => boolean) =>
       waitFor(async () => isSo(await body()), `the draft does not have ${what}`);
     await draft('draft.beginDraft()');
-    await page.evaluate(`${MAP}.jumpTo({ center: [180, 0], zoom: 12 })`);
+    await jump(page, '{ center: [180, 0], zoom: 12 }');
     const box = await rest(page);
     const at = (x: number, y: number) => [box.x + x, box.y + box.free.top + y - 70] as const;
     const drag = async (from: readonly [number, number], to: readonly [number, number]) => {
@@ -434,7 +437,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     // What happens between two streams comes with the second.
     const asked = Promise.withResolvers<Route>();
     await page.route(/stream\?bbox/, (route) => asked.resolve(route), { times: 1 });
-    await page.evaluate(`${MAP}.jumpTo({ center: [12.41, 41.9], zoom: 12 })`);
+    await jump(page, '{ center: [12.41, 41.9], zoom: 12 }');
     const route = await asked.promise;
     await opened.pod.points([send(5, 41.9, 12.406, { recorded_at: Date.now() - 45_000, alarm: 'between' })]);
     await route.continue();
@@ -456,7 +459,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     // Beyond the margin of the followed view, another one is followed.
     const far = TRUCKS - 1;
     const { longitude, latitude } = placed[far] as (typeof placed)[number];
-    await page.evaluate(`${MAP}.jumpTo({ center: [${longitude}, ${latitude}], zoom: 11 })`);
+    await jump(page, `{ center: [${longitude}, ${latitude}], zoom: 11 }`);
     await becomesShown(far);
     await becomesShown(1, false);
 
@@ -465,7 +468,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const card = page.getByLabel(`Chosen: Truck ${far}`);
     await card.waitFor();
     await becomesShown(far);
-    await page.evaluate(`${MAP}.jumpTo({ center: [12.41, 41.9], zoom: 12 })`);
+    await jump(page, '{ center: [12.41, 41.9], zoom: 12 }');
     await becomesShown(1);
     await card.waitFor();
     await show('Events');
@@ -539,9 +542,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       await tileFile(t, { type: MVT, tile, zoom: STREETS_ZOOM, metadata }),
     );
     for (const [schema, { of, named, places }] of schemas.entries()) {
-      await page.evaluate(
-        `${MAP}.jumpTo({ center: ${JSON.stringify(placeInTile(2_000, yOf(schema, 3)))}, zoom: 14 })`,
-      );
+      await jump(page, `{ center: ${JSON.stringify(placeInTile(2_000, yOf(schema, 3)))}, zoom: 14 }`);
       const namesIn = (layer: string): Promise<string[]> =>
         page.evaluate(
           `[...new Set(${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).map(({ properties }) => properties.name))]`,
