@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 
 const PROJECT = join(import.meta.dirname, '..');
@@ -29,6 +29,17 @@ test('Node 24 and later start without a word', () => {
     const { status, stdout, stderr } = start(version);
     assert.deepEqual([status, stdout, stderr], [0, 'started\n', ''], version);
   }
+});
+
+test('what a script has compiled is kept beside the packages, for the next one', () => {
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+  const script = 'console.log(process.getBuiltinModule("node:module").getCompileCacheDir())';
+  const { stdout } = spawnSync(process.execPath, ['--import', GUARD, '--eval', script], {
+    cwd: PROJECT,
+    encoding: 'utf8',
+    env,
+  });
+  assert.equal(dirname(stdout.trim()), join(PROJECT, 'node_modules', '.cache', 'fleet'));
 });
 
 test('every script that runs TypeScript is guarded, and the package says which Node it needs', () => {
