@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { before, describe, type TestContext, test } from 'node:test';
-import type { BrowserContextOptions, Page, Route } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
 import { dateOf } from '../../src/console/page/format.ts';
@@ -11,7 +11,7 @@ import { glide } from '../support/console/glide.ts';
 import { BUS, OWNER, openConsole, VAN } from '../support/console/openedConsole.ts';
 import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
 import { violationsIn } from '../support/console/violations.ts';
-import { type Visitor, visitConsole } from '../support/console/visitor.ts';
+import { type Look, type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { callApi, logIn, makeOwner } from '../support/http/application.ts';
 import { withoutBrowser } from '../support/http/browser.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
@@ -31,7 +31,7 @@ const TRUCKS = 2_400;
 const FEW = 20;
 const AREA = { name: 'Depot', type: 'circle', center: { lat: 48.2, lng: 16.37 }, radius_m: 5_000 };
 /** Small: without a graphics card each pixel of each frame costs. */
-const SMALL: BrowserContextOptions = { viewport: { width: 480, height: 600 }, reducedMotion: 'reduce' };
+const SMALL: Look = { viewport: { width: 480, height: 600 }, reducedMotion: 'reduce' };
 const VIEW = "document.querySelector('.map').view";
 const MAP = `${VIEW}.map`;
 
@@ -64,8 +64,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     for (const latitude of [-17.8, -17.76]) await opened.send(VAN, { latitude, longitude: 179.5 });
   });
 
-  async function enter(t: TestContext, options: BrowserContextOptions = {}): Promise<Visitor> {
-    const visitor = await opened.visit(t, { ...SMALL, ...options });
+  async function enter(t: TestContext, look: Look = {}): Promise<Visitor> {
+    const visitor = await opened.visitInTab(t, { ...SMALL, ...look });
     await visitor.logIn(OWNER);
     await waitFor(
       () => visitor.page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`),
@@ -118,7 +118,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
 
   test('has the roads that the fleet has driven, below the vehicles, by few calls', async (t) => {
     const asked: string[] = [];
-    const visitor = await opened.visit(t, SMALL);
+    const visitor = await opened.visitInTab(t, SMALL);
     visitor.page.on('request', (request) => {
       const { pathname } = new URL(request.url());
       if (pathname.startsWith('/api/v1/tiles/tracks/')) asked.push(pathname);
@@ -414,7 +414,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     );
     await opened.pod.points(placed);
 
-    const visitor = await opened.visit(t, { ...SMALL, viewport: { width: 900, height: 560 } });
+    const visitor = await opened.visitInTab(t, { ...SMALL, viewport: { width: 900, height: 560 } });
     const { page, complaints, show } = visitor;
     await page.evaluate(
       "import('/console/largeFleet.ts').then(({ LIMITS }) => Object.assign(LIMITS, { fleet: 1000, view: 500 }))",

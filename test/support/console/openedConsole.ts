@@ -1,13 +1,13 @@
 import type { TestContext } from 'node:test';
-import type { Browser, BrowserContextOptions } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-core';
 import type { Env } from '../../../src/config.ts';
 import { makeOwner } from '../http/application.ts';
-import { startBrowser } from '../http/browser.ts';
+import { newContext, startBrowser } from '../http/browser.ts';
 import { NO_LIMITS, type Pod, startPod } from '../pod.ts';
 import { type Admin, adminOf } from '../postgres/admin.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 import { started } from '../started.ts';
-import { type Visitor, visitConsole } from './visitor.ts';
+import { type Look, type Visitor, visitConsole, visitInTab } from './visitor.ts';
 
 export const OWNER = 'owner@example.com';
 export const VAN = '356938035643809';
@@ -24,6 +24,8 @@ export interface OpenedConsole {
   send(imei: string, place: object, recordedAtMs?: number): Promise<unknown>;
   /** A person with a browser of their own, until the test is over. */
   visit(t: TestContext, options?: BrowserContextOptions): Promise<Visitor>;
+  /** A person with a tab of the browser that all tests share, until the test is over: the page comes from its cache. */
+  visitInTab(t: TestContext, look?: Look): Promise<Visitor>;
   /** The person that all tests share, at the login, and with nothing that the tests before have left. */
   visitAgain(): Promise<Visitor>;
 }
@@ -35,6 +37,7 @@ export function openConsole(
 ): OpenedConsole {
   let clockMs = Date.now() - 300_000;
   let shared: Promise<Visitor> | null = null;
+  let tabs: Promise<BrowserContext> | null = null;
   return started(
     async () => {
       const { url } = await createDatabase();
@@ -55,7 +58,11 @@ export function openConsole(
         return visitor;
       };
       const visit: OpenedConsole['visit'] = (t, options) => visitConsole(t, browser, pod.api, options);
-      return { url, admin, pod, browser, send, visit, visitAgain };
+      const inTab: OpenedConsole['visitInTab'] = async (t, look) => {
+        tabs ??= newContext(browser);
+        return visitInTab(t, await tabs, pod.api, look);
+      };
+      return { url, admin, pod, browser, send, visit, visitInTab: inTab, visitAgain };
     },
     async ({ browser, pod }) => {
       await browser.close();

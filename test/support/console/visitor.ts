@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { PASSWORD } from '../http/application.ts';
 import { newContext } from '../http/browser.ts';
 
@@ -17,7 +17,10 @@ export interface Visitor {
 /** Small: without a graphics card each pixel of the map costs. */
 const VIEWPORT = { width: 900, height: 560 };
 
-/** Opens the login of the service at `api`; closed after the test, or with the browser. */
+/** How a person looks at a page. */
+export type Look = Pick<BrowserContextOptions, 'viewport' | 'colorScheme' | 'reducedMotion'>;
+
+/** Opens the login of the service at `api` in a browser of its own; closed after the test, or with the browser. */
 export async function visitConsole(
   t: TestContext | null,
   browser: Browser,
@@ -26,7 +29,24 @@ export async function visitConsole(
 ): Promise<Visitor> {
   const context = await newContext(browser, { viewport: VIEWPORT, ...options });
   t?.after(() => context.close());
+  return visitFrom(await context.newPage(), api);
+}
+
+/** The same in a new tab of a browser, which has loaded the page before; closed after the test. */
+export async function visitInTab(
+  t: TestContext,
+  context: BrowserContext,
+  api: string,
+  { viewport, ...media }: Look = {},
+): Promise<Visitor> {
   const page = await context.newPage();
+  t.after(() => page.close());
+  await page.setViewportSize(viewport ?? VIEWPORT);
+  await page.emulateMedia(media);
+  return visitFrom(page, api);
+}
+
+async function visitFrom(page: Page, api: string): Promise<Visitor> {
   const complaints: string[] = [];
   page.on('console', (message) => {
     // Chromium says this of a form that opens while a person is in another field, which is as it should be.
