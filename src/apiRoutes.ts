@@ -17,7 +17,7 @@ import { usageRoute } from './areas/usage.routes.ts';
 import { COUNT_SCHEMAS, devicesCountRoute } from './areas/within/devicesCount.routes.ts';
 import { devicesWithinRoutes, WITHIN_SCHEMAS } from './areas/within/devicesWithin.routes.ts';
 import { COMMAND_SCHEMAS, commandsRoute } from './devices/commands.routes.ts';
-import { IMEI } from './devices/deviceNames.ts';
+import { IMEI } from './devices/device.ts';
 import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceSchemas.ts';
 import { deviceRoutes } from './devices/devices.routes.ts';
 import type { Fleet } from './devices/fleet.memory.ts';

@@ -1,6 +1,6 @@
 import type { LatLng } from '../geo/wgs84.ts';
 import { invariant } from '../lib/errors.ts';
-import { NumberPages } from '../lib/rows.ts';
+import { NumberPages } from '../lib/numberPages.ts';
 import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';

@@ -1,5 +1,5 @@
 import { type EdgeIndex, edgeIndexBytes } from '../geo/edgeIndex.ts';
-import { NumberPages } from '../lib/rows.ts';
+import { NumberPages } from '../lib/numberPages.ts';
 
 /** What holds compiled edges, and compiles them again when it is asked after it has forgotten them. */
 export interface EdgeHolder {

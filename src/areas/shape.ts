@@ -12,7 +12,7 @@ import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
 import { type Path, type Ring, unwrapLine, unwrapRing } from '../geo/path.ts';
 import { ringSide } from '../geo/ringSide.ts';
 import { distanceM } from '../geo/wgs84.ts';
-import { NumberPages } from '../lib/rows.ts';
+import { NumberPages } from '../lib/numberPages.ts';
 import { type AreaGeometry, type Circle, type Polygon, type Polyline, toLatLngs } from './area.ts';
 import { CompiledEdges } from './compiledEdges.memory.ts';
 

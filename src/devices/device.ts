@@ -1,6 +1,5 @@
 import { invariant } from '../lib/errors.ts';
 import { DAY_MS, formatIso, MINUTE_MS } from '../lib/time.ts';
-import { imeiEnd, namesText, quoted, readNames } from './deviceNames.ts';
 import type { Stay } from './stays/packedStays.ts';
 
 /**
@@ -173,6 +172,101 @@ export interface DeviceFields {
   readonly editedAtMs: number;
 }
 
+/** An IMEI (15 digits), without its check digit (14) or with a software version (16, 17). */
+export const IMEI = /^[0-9]{14,17}$/;
+
+export function isImei(text: string): boolean {
+  return IMEI.test(text);
+}
+
+// IMEIs as two numbers, in the order of their texts: the first 15 digits, and what follows them.
+
+const HEAD_DIGITS = 15;
+const ZERO = 0x30;
+
+/** The first 15 digits as a number; a missing one counts as 0. */
+export function imeiHead(imei: string): number {
+  let head = 0;
+  for (let n = 0; n < HEAD_DIGITS; n++) head = 10 * head + (n < imei.length ? digitAt(imei, n) : 0);
+  return head;
+}
+
+/** 0: there are 14 digits. 1: 15. Above: the digits after those, of which each has eleven ways to go on. */
+export function imeiTail(imei: string): number {
+  const rest = imei.length - HEAD_DIGITS;
+  if (rest <= 0) return rest + 1;
+  return 2 + 11 * digitAt(imei, HEAD_DIGITS) + (rest === 1 ? 0 : 1 + digitAt(imei, HEAD_DIGITS + 1));
+}
+
+function digitAt(text: string, at: number): number {
+  return text.charCodeAt(at) - ZERO;
+}
+
+// What a device is called, as one text that memory keeps: its IMEI, and name and plate as they are in JSON. Answers take
+// it as it is. For example: 356938035643809"Van 12","plate":null
+
+export interface Names {
+  readonly imei: string;
+  readonly name: string | null;
+  readonly plate: string | null;
+}
+
+export const PLATE = ',"plate":';
+export const NULL = 'null';
+const IMEI_LEAST = 14;
+
+export function namesText({ imei, name, plate }: Names): string {
+  return `${imei}${quoted(name)}${PLATE}${quoted(plate)}`;
+}
+
+/** Where the IMEI ends and the name begins. */
+export function imeiEnd(names: string): number {
+  let end = IMEI_LEAST;
+  while (isDigit(names.charCodeAt(end))) end++;
+  return end;
+}
+
+export function readNames(names: string): Names {
+  const at = imeiEnd(names);
+  const end = valueEnd(names, at);
+  const name = textOf(names.slice(at, end));
+  return { imei: names.slice(0, at), name, plate: textOf(names.slice(end + PLATE.length)) };
+}
+
+/** A text as JSON. */
+export function quoted(text: string | null): string {
+  if (text === null) return NULL;
+  for (let at = 0; at < text.length; at++) {
+    if (needsEscape(text.charCodeAt(at))) return JSON.stringify(text);
+  }
+  return `"${text}"`;
+}
+
+/** Control characters, the quotation mark, the backslash, and surrogates, which may stand alone (RFC 8259 section 7). */
+export function needsEscape(charCode: number): boolean {
+  return charCode < 0x20 || charCode === QUOTE || charCode === BACKSLASH || charCode >= 0xd800;
+}
+
+export const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+function isDigit(charCode: number): boolean {
+  return charCode >= ZERO && charCode <= ZERO + 9;
+}
+
+/** Where the JSON of a text or null ends that begins at `at`. */
+function valueEnd(json: string, at: number): number {
+  if (json.charCodeAt(at) !== QUOTE) return at + NULL.length;
+  let end = at + 1;
+  while (json.charCodeAt(end) !== QUOTE) end += json.charCodeAt(end) === BACKSLASH ? 2 : 1;
+  return end + 1;
+}
+
+function textOf(json: string): string | null {
+  if (json === NULL) return null;
+  return json.includes('\\') ? JSON.parse(json) : json.slice(1, -1);
+}
+
 // What the API shows of devices (see deviceSchemas.ts), written straight from memory as JSON text: in a third of the
 // time that JSON.stringify takes.
 
@@ -282,38 +376,4 @@ function listJson(texts: readonly string[]): string {
   let json = '';
   for (const text of texts) json += json === '' ? quoted(text) : `,${quoted(text)}`;
   return `[${json}]`;
-}
-
-/** What a text was made of. */
-interface KeptText {
-  readonly device: Device;
-  readonly status: string;
-  readonly text: string;
-}
-
-/**
- * Keeps the texts of devices: most have not changed since the last call, and making one takes ten times as long as
- * finding it here. A device's row determines its slot, shared with others in a large fleet. Slots come as the fleet grows.
- */
-export class DeviceTexts {
-  readonly #write: typeof changedDeviceJson;
-  readonly #slotsMax: number; // a power of two
-  readonly #kept: (KeptText | undefined)[] = [];
-
-  constructor(write: typeof changedDeviceJson, slotsMax: number) {
-    this.#write = write;
-    this.#slotsMax = slotsMax;
-  }
-
-  text(device: Device, nowMs: number, headingDeg = 0, ignition: boolean | null = null): string {
-    const slot = device.row & (this.#slotsMax - 1);
-    while (this.#kept.length <= slot) this.#kept.push(undefined);
-    const kept = this.#kept[slot];
-    const status = statusOf(device.statusFacts, nowMs);
-    if (kept?.status === status && kept.device.isSame(device)) return kept.text;
-    // Joined from pieces, a string is a tree of them until it is copied into one.
-    const text = Buffer.from(this.#write(device, nowMs, headingDeg, ignition)).toString();
-    this.#kept[slot] = { device: device.mark(), status, text };
-    return text;
-  }
 }

@@ -1,6 +1,5 @@
 import { invariant } from '../lib/errors.ts';
-import { RowHash, type RowKeys } from '../lib/rowHash.ts';
-import { Interned, RowPages, TextArena } from '../lib/rows.ts';
+import { Interned, RowHash, type RowKeys, RowPages, TextArena } from '../lib/rows.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type ChangeColumns, RowXids } from './changeOrder.ts';
 import type {
@@ -11,7 +10,7 @@ import type {
   Motion,
   StatusFacts,
 } from './device.ts';
-import { imeiHead, imeiHeadOf, imeiTail, imeiTailOf, isImei, namesText, writeNames } from './deviceNames.ts';
+import { imeiHead, imeiTail, isImei, namesText } from './device.ts';
 import type { PassingDevice } from './deviceRows.sql.ts';
 import type { IndexedSlots } from './index/trie.ts';
 import { NO_PACKED_STAYS, type PackedStays } from './stays/packedStays.ts';
@@ -104,9 +103,10 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 
   /** Adds a device with its position and stays. It is not found by id or IMEI before `makeFound` was given its row. */
   load(device: PassingDevice): void {
-    const { id, bytes, imei, hasPosition } = device;
-    const row = this.#begin(id, imeiHeadOf(bytes, imei), imeiTailOf(bytes, imei));
-    const length = writeNames(names, device);
+    const { id, hasPosition } = device;
+    const imei = device.imei.text(device.bytes) as string;
+    const row = this.#begin(id, imeiHead(imei), imeiTail(imei));
+    const length = device.writeNames(names);
     const isAscii = length > 0;
     const ref = isAscii ? this.#names.putAscii(names, length) : this.#names.put(namesText(device.texts()));
     this.#write(row, ref, device);

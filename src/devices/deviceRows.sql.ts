@@ -2,7 +2,7 @@ import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { integers, RawSql, type SqlText } from '../postgres/sqlText.ts';
 import type { DeviceFields, LatestPosition, Motion } from './device.ts';
-import { isImei, type Names } from './deviceNames.ts';
+import { isImei, type Names, NULL, needsEscape, PLATE, QUOTE } from './device.ts';
 import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from './stays/packedStays.ts';
 
 /** A device as Postgres has it: its fields, its newest position, and in which areas it is. */
@@ -143,6 +143,19 @@ export class PassingDevice {
     return { imei, name: this.name.text(bytes), plate: this.plate.text(bytes) };
   }
 
+  /** Writes namesText to the beginning of `target`. Returns its length; 0: it does not fit, or is not ASCII without escapes. */
+  writeNames(target: Uint8Array): number {
+    const { bytes, imei, name, plate } = this;
+    const textBytes = imei.end - imei.start + name.end - name.start + plate.end - plate.start;
+    if (textBytes + NAMES_REST_BYTES > target.length) return 0;
+    let at = 0;
+    for (let from = imei.start; from < imei.end; from++) target[at++] = bytes[from] as number;
+    at = writeQuoted(target, at, bytes, name);
+    if (at === 0) return 0;
+    for (let n = 0; n < PLATE.length; n++) target[at++] = PLATE.charCodeAt(n);
+    return writeQuoted(target, at, bytes, plate);
+  }
+
   #position(): LatestPosition {
     const { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs } = this;
     return { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs };
@@ -162,6 +175,26 @@ class TextPlace {
   text(bytes: Buffer): string | null {
     return this.start === -1 ? null : bytes.toString('utf8', this.start, this.end);
   }
+}
+
+/** The most that namesText adds to the three texts. */
+const NAMES_REST_BYTES = PLATE.length + 2 * NULL.length;
+
+/** Returns where it ends; 0: a character is not ASCII or has to be escaped. */
+function writeQuoted(target: Uint8Array, at: number, bytes: Uint8Array, { start, end }: TextPlace): number {
+  if (start === -1) {
+    for (let n = 0; n < NULL.length; n++) target[at + n] = NULL.charCodeAt(n);
+    return at + NULL.length;
+  }
+  let to = at;
+  target[to++] = QUOTE;
+  for (let from = start; from < end; from++) {
+    const byte = bytes[from] as number;
+    if (byte >= 0x80 || needsEscape(byte)) return 0;
+    target[to++] = byte;
+  }
+  target[to++] = QUOTE;
+  return to;
 }
 
 const read = new PassingDevice();

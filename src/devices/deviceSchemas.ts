@@ -16,8 +16,7 @@ import {
 } from '../http/openapi/schema.ts';
 import type { Parameter } from '../http/parameters.ts';
 import { isBlank } from '../http/parameters.ts';
-import { DEVICE_STATUSES, Device, type LatestPosition, type NearDevice } from './device.ts';
-import { IMEI, isImei } from './deviceNames.ts';
+import { DEVICE_STATUSES, Device, IMEI, isImei, type LatestPosition, type NearDevice } from './device.ts';
 
 /** The position that devices carry. */
 export const LOCATION: Schema = shapeOf({

@@ -8,7 +8,7 @@ import { LIST_LIMIT, OFFSET, offsetOf, readLimit } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import type { AtOnce } from '../lib/workTurns.ts';
 import type { Device } from './device.ts';
-import { DeviceTexts, deviceJson, latestLocationJson } from './device.ts';
+import { deviceJson, latestLocationJson } from './device.ts';
 import {
   EXAMPLE_NOW_MS,
   EXAMPLE_SILENT_DEVICE,
@@ -16,6 +16,7 @@ import {
   imeiError,
   ONE_DEVICE,
 } from './deviceSchemas.ts';
+import { DeviceTexts } from './deviceTexts.memory.ts';
 import type { Fleet } from './fleet.memory.ts';
 import {
   type DeviceFilter,

@@ -1,7 +1,7 @@
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { DeviceFields, DeviceState, LatestPosition } from './device.ts';
+import { namesText } from './device.ts';
 import type { DeviceColumns } from './deviceColumns.memory.ts';
-import { namesText } from './deviceNames.ts';
 import type { DeviceRow } from './deviceRows.sql.ts';
 import type { PackedStays } from './stays/packedStays.ts';
 import { FIRST_VERSION, type World } from './world.memory.ts';

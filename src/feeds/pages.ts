@@ -1,4 +1,5 @@
-import { changedDeviceJson, DeviceTexts, removedDeviceJson } from '../devices/device.ts';
+import { changedDeviceJson, removedDeviceJson } from '../devices/device.ts';
+import { DeviceTexts } from '../devices/deviceTexts.memory.ts';
 import type { Changed } from '../devices/worldChanges.memory.ts';
 import type { Handover } from '../http/answer.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';

@@ -1,4 +1,4 @@
-import { NumberPages } from '../lib/rows.ts';
+import { NumberPages } from '../lib/numberPages.ts';
 import { extentOf } from './measure.ts';
 import type { Path, Pole, Ring } from './path.ts';
 import { RADIANS_PER_DEGREE, writeSurfacePoint } from './wgs84.ts';

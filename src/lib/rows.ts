@@ -1,3 +1,7 @@
+import { invariant } from './errors.ts';
+import { passingNumbers, radixOrder, release } from './radixOrder.ts';
+import type { Steps } from './workTurns.ts';
+
 /**
  * Rows of a page. Memory grows by a page, so nothing is copied for that. Only the first one begins small and is copied as
  * it grows: many of those who keep rows have few.
@@ -80,26 +84,159 @@ export class RowPages {
   }
 }
 
-/** Small pages: of a thousand rows one may have a number. */
-const SPARSE_BITS = 6;
-const IN_SPARSE = 2 ** SPARSE_BITS - 1;
+/** What rows are found by; `field` says by which of their keys. No two rows of a hash have the same. */
+export interface RowKeys {
+  /** A number from 0 to 2^53. */
+  keyHead(row: number, field: number): number;
+  /** Tells rows with the same head apart. */
+  keyTail(row: number, field: number): number;
+}
 
-/** A whole number from 0 to 2^32 - 1 for each row: 0 for most. */
-export class SparseRows {
-  readonly #pages: (Uint32Array | undefined)[] = [];
+/** Tables of their own for parts of the keys: one that grows is copied in a fraction of a millisecond. */
+const PART_BITS = 11;
+const PARTS = 2 ** PART_BITS;
+const PART_SHIFT = 32 - PART_BITS;
+const LEAST_PLACES = 4;
+/** Bits of the number of a row; the other bits of an entry are a part of the hash, its tag. */
+const ROW_BITS = 26;
+const ROW_MASK = 2 ** ROW_BITS - 1;
 
-  get(row: number): number {
-    return this.#pages[row >>> SPARSE_BITS]?.[row & IN_SPARSE] ?? 0;
+/**
+ * Finds rows by their keys: numbers of rows in open tables, at most three quarters full, in some 7 bytes for each. Row 0
+ * means that there is none. An entry has six bits of the hash too, so hardly any row is read but the one that is found:
+ * rows are far away in memory.
+ */
+export class RowHash {
+  readonly #keys: RowKeys;
+  readonly #field: number;
+  readonly #parts: (Uint32Array | undefined)[] = new Array(PARTS).fill(undefined);
+  readonly #counts = new Uint32Array(PARTS);
+
+  constructor(keys: RowKeys, field: number) {
+    this.#keys = keys;
+    this.#field = field;
   }
 
-  set(row: number, value: number): void {
-    let page = this.#pages[row >>> SPARSE_BITS];
-    if (page === undefined) {
-      page = new Uint32Array(2 ** SPARSE_BITS);
-      this.#pages[row >>> SPARSE_BITS] = page;
+  /** The row with this key, or 0. */
+  find(head: number, tail: number): number {
+    const hash = hashOf(head);
+    const table = this.#parts[hash >>> PART_SHIFT];
+    if (table === undefined) return 0;
+    return (table[this.#placeOf(table, hash, head, tail)] as number) & ROW_MASK;
+  }
+
+  /** Adds a row, in place of the one with its key, which is returned; 0: there was none. */
+  put(row: number): number {
+    invariant(row <= ROW_MASK, 'a number of a row fits into an entry');
+    const head = this.#head(row);
+    const hash = hashOf(head);
+    const part = hash >>> PART_SHIFT;
+    const table = this.#tableFor(part, 1);
+    const place = this.#placeOf(table, hash, head, this.#keys.keyTail(row, this.#field));
+    const present = (table[place] as number) & ROW_MASK;
+    if (present === 0) this.#counts[part] = (this.#counts[part] as number) + 1;
+    table[place] = entryOf(hash, row);
+    return present;
+  }
+
+  /** Adds many rows with keys that no row has yet, part by part: the processor's cache has each while it is filled. */
+  *fill(rows: ArrayLike<number>): Steps<void> {
+    const hashes = passingNumbers(rows.length);
+    const order = yield* radixOrder(rows.length, (n) => {
+      const hash = hashOf(this.#head(rows[n] as number));
+      hashes[n] = hash;
+      return hash >>> PART_SHIFT;
+    });
+    const partAt = (at: number): number => (hashes[order[at] as number] as number) >>> PART_SHIFT;
+    for (let from = 0, to = 0; from < order.length; from = to) {
+      const part = partAt(from);
+      while (to < order.length && partAt(to) === part) to++;
+      const table = this.#tableFor(part, to - from);
+      for (let at = from; at < to; at++) {
+        const n = order[at] as number;
+        insert(table, hashes[n] as number, entryOf(hashes[n] as number, rows[n] as number));
+      }
+      this.#counts[part] = (this.#counts[part] as number) + to - from;
+      yield;
     }
-    page[row & IN_SPARSE] = value;
+    release(hashes);
+    release(order);
   }
+
+  /** Removes the row, unless another one has its key by now. Its key must still be that with which it was added. */
+  remove(row: number): void {
+    const head = this.#head(row);
+    const hash = hashOf(head);
+    const part = hash >>> PART_SHIFT;
+    const table = this.#parts[part];
+    if (table === undefined) return;
+    const mask = table.length - 1;
+    let hole = this.#placeOf(table, hash, head, this.#keys.keyTail(row, this.#field));
+    if (((table[hole] as number) & ROW_MASK) !== row) return;
+    this.#counts[part] = (this.#counts[part] as number) - 1;
+    // Rows behind the hole that are not at home move up, so that no search ends before them.
+    for (let place = (hole + 1) & mask; table[place] !== 0; place = (place + 1) & mask) {
+      const home = hashOf(this.#head((table[place] as number) & ROW_MASK)) & mask;
+      if (((place - home) & mask) < ((place - hole) & mask)) continue;
+      table[hole] = table[place] as number;
+      hole = place;
+    }
+    table[hole] = 0;
+  }
+
+  #head(row: number): number {
+    return this.#keys.keyHead(row, this.#field);
+  }
+
+  /** Where the row with this key is, or would be. */
+  #placeOf(table: Uint32Array, hash: number, head: number, tail: number): number {
+    const mask = table.length - 1;
+    const tag = entryOf(hash, 0);
+    for (let place = hash & mask; ; place = (place + 1) & mask) {
+      const entry = table[place] as number;
+      if (entry === 0) return place;
+      if (((entry ^ tag) & ~ROW_MASK) !== 0) continue;
+      const row = entry & ROW_MASK;
+      if (this.#head(row) === head && this.#keys.keyTail(row, this.#field) === tail) return place;
+    }
+  }
+
+  /** The table of a part, with places for so many rows more. */
+  #tableFor(part: number, added: number): Uint32Array {
+    const present = this.#parts[part] ?? NO_ROWS;
+    const rows = (this.#counts[part] as number) + added;
+    if (4 * rows <= 3 * present.length) return present;
+    let places = Math.max(LEAST_PLACES, present.length);
+    while (4 * rows > 3 * places) places *= 2;
+    const table = new Uint32Array(places);
+    for (const entry of present) if (entry !== 0) insert(table, hashOf(this.#head(entry & ROW_MASK)), entry);
+    this.#parts[part] = table;
+    return table;
+  }
+}
+
+/** Puts an entry whose key is not in the table. */
+function insert(table: Uint32Array, hash: number, entry: number): void {
+  const mask = table.length - 1;
+  let place = hash & mask;
+  while (table[place] !== 0) place = (place + 1) & mask;
+  table[place] = entry;
+}
+
+/** The bits of a hash that say neither the part nor, in tables of up to 32 768 places, the place. */
+function entryOf(hash: number, row: number): number {
+  return (((hash >>> 15) << ROW_BITS) | row) >>> 0;
+}
+
+const NO_ROWS = new Uint32Array(0);
+const TWO_32 = 2 ** 32;
+
+/** The finalizer of MurmurHash3: every bit of a key changes half of the bits, so ids in a row are spread. */
+function hashOf(head: number): number {
+  let hash = (head >>> 0) ^ Math.imul(Math.floor(head / TWO_32), 0x9e3779b1);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
 /** Records begin at multiples of this many bytes. */
@@ -257,36 +394,3 @@ export class Interned<T> {
     return number;
   }
 }
-
-/**
- * Cuts zeroed arrays of numbers from common pages, because V8 tracks each ArrayBuffer separately: with a few hundred
- * thousand of them, a garbage collection stopped the process for more than half a second. The first page has 2 KB, each
- * next one twice as much, up to 32 KB. A page is kept as long as any array in it, so arrays that are dropped together have
- * pages of their own, and none must ever be transferred.
- */
-export class NumberPages {
-  #page = new ArrayBuffer(0);
-  #pageNumbers = FIRST_PAGE_NUMBERS / 2;
-  /** Of the page. */
-  #usedNumbers = 0;
-  #numbers = 0;
-
-  /** Large arrays have memory of their own. */
-  take(length: number): Float64Array {
-    if (length > MAX_PIECE) return new Float64Array(length);
-    if (this.#usedNumbers + length > this.#numbers) {
-      this.#pageNumbers = Math.min(2 * this.#pageNumbers, PAGE_NUMBERS);
-      this.#numbers = Math.max(this.#pageNumbers, length);
-      this.#page = new ArrayBuffer(this.#numbers * Float64Array.BYTES_PER_ELEMENT);
-      this.#usedNumbers = 0;
-    }
-    const at = this.#usedNumbers * Float64Array.BYTES_PER_ELEMENT;
-    this.#usedNumbers += length;
-    return new Float64Array(this.#page, at, length);
-  }
-}
-
-const FIRST_PAGE_NUMBERS = 2 ** 8;
-/** The last array of a page of 32 KB keeps no more alive than some seventeen areas of twenty vertices. */
-const PAGE_NUMBERS = 2 ** 12;
-const MAX_PIECE = PAGE_NUMBERS / 4;

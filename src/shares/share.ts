@@ -1,5 +1,5 @@
 import type { Worlds } from '../access/credentials.ts';
-import { isImei } from '../devices/deviceNames.ts';
+import { isImei } from '../devices/device.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';
 import { isJsonObject, isMissing, parseNameText } from '../lib/parseText.ts';
 import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';

@@ -5,7 +5,7 @@ import { smallAreas } from '../../bench/setup/areas.ts';
 import { areaMeasures, type StoredArea } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { fillAreas } from '../../src/coherence/applyChanges.ts';
-import { NumberPages } from '../../src/lib/rows.ts';
+import { NumberPages } from '../../src/lib/numberPages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 
 const AREAS = 20_000;

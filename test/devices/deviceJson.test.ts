@@ -6,7 +6,6 @@ import {
   Device,
   type DeviceFields,
   type DeviceStatus,
-  DeviceTexts,
   deviceJson,
   deviceNamesJson,
   type LatestPosition,
@@ -15,6 +14,7 @@ import {
   nearDeviceJson,
   statusOf,
 } from '../../src/devices/device.ts';
+import { DeviceTexts } from '../../src/devices/deviceTexts.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { NO_PACKED_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { DAY_MS, formatIso, MINUTE_MS } from '../../src/lib/time.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NumberPages } from '../../src/lib/rows.ts';
+import { NumberPages } from '../../src/lib/numberPages.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 const pages = new NumberPages();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RowHash } from '../../src/lib/rowHash.ts';
+import { RowHash } from '../../src/lib/rows.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 

@@ -1,7 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { Device } from '../../devices/device.ts';
-import { deviceJson } from '../../devices/device.ts';
-import { isImei } from '../../devices/deviceNames.ts';
+import { deviceJson, isImei } from '../../devices/device.ts';
 import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_VAN, IMEI_MESSAGE } from '../../devices/deviceSchemas.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import type { Region } from '../../devices/index/regionWalk.ts';

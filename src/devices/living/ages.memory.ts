@@ -1,4 +1,4 @@
-import { SparseRows } from '../../lib/rows.ts';
+import { SparseRows } from '../../lib/numberPages.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';

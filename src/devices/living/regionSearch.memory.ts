@@ -1,6 +1,5 @@
-import { Device, type DeviceStatus, statusAt } from '../device.ts';
+import { Device, type DeviceStatus, imeiHead, imeiTail, statusAt } from '../device.ts';
 import { type DeviceColumns, IMEI } from '../deviceColumns.memory.ts';
-import { imeiHead, imeiTail } from '../deviceNames.ts';
 import type { Region } from '../index/regionWalk.ts';
 import type { RowSearch } from '../world.memory.ts';
 import type { RowFilter } from './rowFilter.memory.ts';

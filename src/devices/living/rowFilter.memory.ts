@@ -1,5 +1,5 @@
+import { readNames } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';
-import { readNames } from '../deviceNames.ts';
 import type { SlotFilter } from '../index/search.ts';
 import { type DeviceFilter, foldedText, passesGroups, passesTime } from './deviceFilter.ts';
 

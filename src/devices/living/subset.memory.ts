@@ -1,4 +1,4 @@
-import { SparseRows } from '../../lib/rows.ts';
+import { SparseRows } from '../../lib/numberPages.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
 import { type LatestPosition, onlineUntilMs, statusAt } from '../device.ts';
 import type { DeviceColumns } from '../deviceColumns.memory.ts';

@@ -1,6 +1,6 @@
 import { type Tile, tileAt, unitAt, VectorTile } from '../../geo/vectorTile.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
-import { readNames } from '../deviceNames.ts';
+import { readNames } from '../device.ts';
 
 /** The statuses of devices that have a position. */
 export const LOCATED_STATUSES = ['moving', 'parked', 'offline'] as const;

@@ -1,5 +1,5 @@
 import { mapX, mapY, type Tile, tileAt } from '../../geo/vectorTile.ts';
-import { SparseRows } from '../../lib/rows.ts';
+import { SparseRows } from '../../lib/numberPages.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 import { onlineUntilMs, statusAt } from '../device.ts';

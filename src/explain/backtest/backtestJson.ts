@@ -1,5 +1,5 @@
 import { AREA_ERRORS, AREA_LIMITS } from '../../areas/areaFields.ts';
-import { IMEI } from '../../devices/deviceNames.ts';
+import { IMEI } from '../../devices/device.ts';
 import { AREA_EVENT } from '../../events/events.routes.ts';
 import {
   choice,

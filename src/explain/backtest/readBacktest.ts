@@ -1,5 +1,5 @@
 import { AREA_LIMITS } from '../../areas/areaFields.ts';
-import { isImei } from '../../devices/deviceNames.ts';
+import { isImei } from '../../devices/device.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseText.ts';
 import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../../lib/result.ts';
 import { DAY_MS, formatDuration, parseIsoMs } from '../../lib/time.ts';

@@ -1,6 +1,6 @@
 import { isUnseen, type Worlds } from '../../access/credentials.ts';
 import type { Device } from '../../devices/device.ts';
-import { IMEI, isImei } from '../../devices/deviceNames.ts';
+import { IMEI, isImei } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
 import type { DescribedError } from '../../http/openapi/operation.ts';

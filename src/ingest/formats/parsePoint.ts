@@ -1,4 +1,4 @@
-import { IMEI } from '../../devices/deviceNames.ts';
+import { IMEI } from '../../devices/device.ts';
 import { isLatLng } from '../../geo/wgs84.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { formatIso, MINUTE_MS, parseIsoMs } from '../../lib/time.ts';

@@ -4,7 +4,7 @@ import { CidrSet } from '../../../src/access/ipAddress.ts';
 import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
 import { isExternalId } from '../../../src/areas/areaFields.ts';
 import { IDEMPOTENCY_KEY } from '../../../src/areas/createOnce.sql.ts';
-import { isImei } from '../../../src/devices/deviceNames.ts';
+import { isImei } from '../../../src/devices/device.ts';
 import { parseEventTypeFilter } from '../../../src/events/fleetEvent.ts';
 import { parseEndpointCreate, parseEndpointUpdate } from '../../../src/webhooks/endpoint.ts';
 import { CIRCLE, PLACE, POLYGON, TRACK, validArea } from '../../support/http/areas.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isImei } from '../../../src/devices/deviceNames.ts';
+import { isImei } from '../../../src/devices/device.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import { parsePoint, type RejectionCode } from '../../../src/ingest/formats/parsePoint.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
