@@ -18,6 +18,7 @@ import { paste } from './shell.ts';
 
 const run = promisify(execFile);
 const RULES = join(PROJECT, 'deploy', 'prometheus');
+const RULE_TESTS = ['alerts.test.yml', 'alerts.long.test.yml'];
 const DASHBOARD = join(PROJECT, 'deploy', 'grafana', 'fleet.json');
 const skip = (...names: string[]): string | false => {
   const missing = names.filter((name) => findProgram(name) === null);
@@ -51,13 +52,14 @@ describe('the alerts', () => {
   }, async () => {
     const promtool = findProgram('promtool') as string;
     await run(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yml'], { cwd: RULES });
-    await run(promtool, ['test', 'rules', 'alerts.test.yml'], { cwd: RULES });
+    await run(promtool, ['test', 'rules', ...RULE_TESTS], { cwd: RULES });
   });
 
   test('have a test each, and a section of the runbook with their name', async () => {
     const names = await alerts();
     assert.ok(names.length > 0);
-    const tests = await readFile(join(RULES, 'alerts.test.yml'), 'utf8');
+    const texts = await Promise.all(RULE_TESTS.map((name) => readFile(join(RULES, name), 'utf8')));
+    const tests = texts.join('\n');
     const tested = new Set([...tests.matchAll(/alertname: (\w+)$/gm)].map(([, name]) => name));
     assert.deepEqual([...tested].toSorted(), names.toSorted());
     const runbook = guidePages.find(({ path }) => path === 'docs/runbook.md')?.text ?? '';
