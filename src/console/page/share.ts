@@ -2,7 +2,6 @@ import type { Feature } from 'geojson';
 import { Map as MapLibre, setWorkerUrl } from 'maplibre-gl';
 import { render, type VNode } from 'preact';
 import { Ago, speedText } from './format.ts';
-import { Icon } from './icons.ts';
 import { boundsOf } from './map/areaShapes.ts';
 import { baseNames, baseStyle, baseTiles, vehicleColors } from './map/baseStyle.ts';
 import { centreInFreePart } from './map/freePart.ts';
@@ -210,7 +209,7 @@ const STATES = {
 
 function Page(): VNode {
   if (state === 'ended') {
-    return html`<main class="card"><h1>${STATES.ended}</h1><p class="empty" role="status"><${Icon} name="areas" /> Vehicles are shown only while it lasts. Ask the person who sent it for a new one.</p></main>`;
+    return html`<main class="card"><h1>${STATES.ended}</h1><p role="status">Vehicles are shown only while it lasts. Ask the person who sent it for a new one.</p></main>`;
   }
   const all = [...devices.values()].sort((a, b) => a.id - b.id);
   return html`
