@@ -19,20 +19,27 @@ interface Neighbours {
 export async function callBeside({ attack, attackers, victim, rounds }: Neighbours): Promise<void> {
   let isOver = false;
   let answered = 0;
-  const attacks = Array.from({ length: attackers }, async () => {
-    while (!isOver) {
-      await attack();
-      if (!isOver) answered++;
-    }
-  });
-  const calm = (async () => {
+  // Who fails ends the others too, and all of them have ended before the failure is told.
+  const untilOver = async (work: () => Promise<void>): Promise<void> => {
     try {
-      for (let round = 0; round < rounds; round++) await victim();
+      await work();
     } finally {
       isOver = true;
     }
-  })();
-  await Promise.all([calm, ...attacks]);
+  };
+  const attacks = Array.from({ length: attackers }, () =>
+    untilOver(async () => {
+      while (!isOver) {
+        await attack();
+        if (!isOver) answered++;
+      }
+    }),
+  );
+  const calm = untilOver(async () => {
+    for (let round = 0; round < rounds && !isOver; round++) await victim();
+  });
+  const ends = await Promise.allSettled([calm, ...attacks]);
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
   assert.ok(
     answered <= rounds,
     `${answered} heavy calls were answered beside ${rounds} rounds of the victim`,

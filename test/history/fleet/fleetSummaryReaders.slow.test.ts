@@ -15,7 +15,7 @@ const FIRST_MS = NOW_MS - 30 * DAY_MS;
 const OTHER = 'other@example.com';
 const FOREIGN = '350000000009999';
 /** So many that no buffers between two processes take their days: two points of each make a month of them. */
-const DEVICES = 2_400;
+const DEVICES = 1_400;
 const LAST = String(350_000_000_000_000 + DEVICES - 1);
 const iso = (ms: number) => new Date(ms).toISOString();
 const QUERY = `from=${iso(FIRST_MS)}&to=${iso(NOW_MS)}&by=day`;
@@ -74,10 +74,15 @@ describe('summaries of a fleet that are not read at once', () => {
     const lines = (await text(idle[0])).trimEnd().split('\n');
     assert.equal(lines.length, DAYS * DEVICES);
     idle[1].destroy();
-    await waitFor(async () => (await read(owner.key, `&devices=${LAST}`)).status === 200);
-    const both = [await begin(), await begin()];
-    for (const response of both) response.destroy();
-    await waitFor(async () => (await read(owner.key, `&devices=${LAST}`)).status === 200);
+    // A place is free again when what was being read for a reader who has left has come.
+    const again: IncomingMessage[] = [];
+    await waitFor(async () => {
+      const response = await begin();
+      if (response.statusCode === 200) again.push(response);
+      else response.resume();
+      return again.length === 2;
+    });
+    for (const response of again) assert.equal((await text(response)).split('\n').length - 1, DAYS * DEVICES);
   });
 
   test('hold up nobody else: others read their own summaries, and where their vehicles are', async () => {
@@ -87,7 +92,7 @@ describe('summaries of a fleet that are not read at once', () => {
         const { status, text } = await read(owner.key, '&format=ndjson');
         assert.deepEqual([status, text.split('\n').length - 1], [200, DAYS * DEVICES]);
       },
-      rounds: 20,
+      rounds: 8,
       victim: async () => {
         assert.equal((await read(otherKey)).body.data.length, DAYS);
         assert.equal((await owner.pod.get('/api/v3/devices/nearest?lat=41&lng=12', otherKey)).status, 200);
