@@ -21,6 +21,8 @@ export interface RunOptions extends FaultOptions {
   readonly forMs: number;
   /** So many writes are made before the first fault, of which a pod hears late. */
   readonly lateWrites: number;
+  /** So many drivers send one batch each that makes more events than the service makes deliveries for at once. */
+  readonly longBatches: number;
 }
 
 export interface Run {
@@ -53,7 +55,7 @@ export async function simulate(t: TestContext, machines: Machines, options: RunO
   try {
     await crew.follow();
     const startedMs = lap();
-    crew.write(options.lateWrites);
+    crew.write(options);
     await crew.haveWrittenLate();
     const harming = faults.run();
     await Promise.race([sleep(forMs), crew.running, harming]);
@@ -139,13 +141,13 @@ class Crew implements Ground {
   }
 
   /** Begins to write and to poll. */
-  write(late: number): void {
-    this.#late.left = late;
+  write({ lateWrites, longBatches }: Pick<RunOptions, 'lateWrites' | 'longBatches'>): void {
+    this.#late.left = lateWrites;
     const writer = () => this.#client(() => this.#areWritersOver);
     const { cars, movingAreas } = this.world;
     const made: Made = { keys: [], imeis: [] };
     this.#writing = Promise.all([
-      ...cars.map((own) => drive(writer(), own)),
+      ...cars.map((own, n) => drive(writer(), own, n < longBatches)),
       ...movingAreas.flatMap((area) => [probe(writer(), area), moveArea(writer(), area)]),
       administer(writer(), made),
       ...Array.from({ length: POLLERS }, () => poll(writer(), made)),

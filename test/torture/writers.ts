@@ -34,8 +34,8 @@ import { movingBody } from './world.ts';
 /** Of a device: the checker tries all combinations of batches that were given up. */
 const GIVEN_UP_MAX = 6;
 const BATCH_MAX = 6;
-/** Of a driver: one batch is so long that it makes more events than the service makes deliveries for at once. */
-const [LONG_SHARE, LONG_BATCH] = [0.1, 200];
+/** Of a driver who sends one: one batch is so long that it makes more events than the service makes deliveries for at once. */
+const [LONG_SHARE, LONG_BATCH] = [0.3, 200];
 /** Devices that administrators make begin there. */
 const FIRST_MADE = 2_000;
 /** Of batches: those after which the pod is asked at once where the devices are. */
@@ -47,7 +47,7 @@ const STEP_MAX_MS = 25_000;
 const LATE_SHARE = 0.1;
 
 /** Sends points of its cars, which go up and down the road. A batch without an answer is sent again, or given up at times. */
-export async function drive(client: Client, cars: readonly string[]): Promise<void> {
+export async function drive(client: Client, cars: readonly string[], sendsLongBatch: boolean): Promise<void> {
   const { random } = client;
   const startMs = Date.now() - DAY_MS;
   const sent = new Set<number>();
@@ -55,7 +55,7 @@ export async function drive(client: Client, cars: readonly string[]): Promise<vo
   const ways = new Map(cars.map((imei) => [imei, { place: Math.floor(random() * PLACES), step: 1 }]));
   let clockMs = startMs;
   let givenUp = 0;
-  let isLongLeft = true;
+  let isLongLeft = sendsLongBatch;
   const pointOf = (isLate: boolean): RecordedPoint => {
     const imei = oneOf(random, cars);
     const way = ways.get(imei) ?? { place: 0, step: 1 };
