@@ -344,7 +344,7 @@ test('a replica answers what is heavy as the primary does', { timeout: 600_000 }
   });
 
   await t.test('and a server that is no replica is not used, nor is one of another cluster', async (t) => {
-    const other = await startReplicatedPostgres(t);
+    const other = await startReplicatedPostgres(t, { isNew: true });
     for (const [url, state] of [
       [postgres.primaryUrl, 'no_replica'],
       [other.replicaUrl, 'other_cluster'],

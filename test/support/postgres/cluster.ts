@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { deliveryWeeks } from '../../../src/housekeeping.ts';
-import { findBinaries } from '../../../src/postgres/embedded/binaries.ts';
+import type { Binaries } from '../../../src/postgres/embedded/binaries.ts';
 import { createCluster } from '../../../src/postgres/embedded/cluster.ts';
-import { exists, findDataFolder } from '../../../src/postgres/embedded/dataFolder.ts';
-import { startEmbedded } from '../../../src/postgres/embedded/embedded.ts';
+import { type DataFolder, exists, findDataFolder } from '../../../src/postgres/embedded/dataFolder.ts';
+import { type Embedded, startEmbedded } from '../../../src/postgres/embedded/embedded.ts';
+import type { Settings } from '../../../src/postgres/embedded/server.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { DELIVERIES, ensureWeeks } from '../../../src/postgres/partitions.ts';
 import { openSql } from '../../../src/postgres/sql.ts';
@@ -23,7 +24,7 @@ export interface TestCluster {
   readonly adminUrl: string;
   /** The name of a database with all migrations applied. */
   readonly template: string;
-  /** A folder with the files of a new cluster that was never started, to copy: making them takes more than a second. */
+  /** A folder with the files of a cluster that was migrated and stopped, to copy: making them takes seconds. */
   readonly files: string;
   /** Settles with an error when the cluster ends before `stop`. */
   readonly exited: Promise<Error | null>;
@@ -33,24 +34,19 @@ export interface TestCluster {
 /** Starts a cluster whose databases need not outlive a power failure, in a folder that `stop` removes. */
 export async function startTestCluster(): Promise<TestCluster> {
   const dataDir = await makeDataDir();
-  const home = await findDataFolder(dataDir, () => undefined);
-  await createCluster(home, await findBinaries(home), false);
-  const files = join(dataDir, 'untouched');
-  await mkdir(files);
-  await run('cp', ['-a', join(home.dir, 'cluster'), join(home.dir, 'postgres-password'), files]);
-  const embedded = await startEmbedded({
-    dataDir,
-    log: () => undefined,
-    settings: {
-      fsync: 'off',
-      full_page_writes: 'off',
-      max_connections: '300', // three test files at a time, each with several pods
-      shared_buffers: '128MB',
-      max_wal_size: '128MB',
-      wal_compression: 'off',
-      hba_file: await writeTrust(dataDir),
-    },
-  });
+  const settings = {
+    fsync: 'off',
+    full_page_writes: 'off',
+    shared_buffers: '128MB',
+    max_wal_size: '128MB',
+    wal_compression: 'off',
+    hba_file: await writeTrust(dataDir),
+  };
+  const start = (others: Settings) =>
+    startEmbedded({ dataDir, log: () => undefined, settings: { ...settings, ...others } });
+  // A replica can start from the files, and needs as many connections as they have been used with. The log is copied too.
+  const files = await makeFiles(dataDir, () => start({ wal_level: 'replica', min_wal_size: '32MB' }));
+  const embedded = await start({ max_connections: '300' }); // three test files at a time, each with several pods
   const stop = async (): Promise<void> => {
     await embedded.stop();
     await removeDataDir(dataDir);
@@ -120,19 +116,42 @@ async function findFastFolder(): Promise<string> {
   return bavail * bsize >= MEMORY_NEEDED_BYTES ? MEMORY_FOLDER : tmpdir();
 }
 
+/** Makes the files to copy, of a cluster whose first database is migrated. */
+async function makeFiles(dataDir: string, start: () => Promise<Embedded>): Promise<string> {
+  const embedded = await start();
+  await migrateAll(embedded.url).finally(embedded.stop);
+  const { dir } = await findDataFolder(dataDir, () => undefined);
+  const files = join(dataDir, 'files');
+  await mkdir(files);
+  await run('cp', ['-a', join(dir, 'cluster'), join(dir, 'postgres-password'), files]);
+  return files;
+}
+
+/** Makes the cluster of a data folder: a copy of the migrated one of this run, else an empty one. */
+export async function makeCluster(folder: DataFolder, binaries: Binaries): Promise<void> {
+  const files = process.env['FLEET_TEST_CLUSTER_FILES'];
+  if (files === undefined) await createCluster(folder, binaries, false);
+  else await run('cp', ['-a', `${files}/.`, folder.dir]);
+}
+
+/** It is migrated under the start of the server that its copies are used under: tests count starts. */
 async function createTemplate(adminUrl: string): Promise<void> {
   const admin = openSql(adminUrl, { maxConnections: 1, name: 'test template' });
   try {
     await admin`create database ${identifier(TEMPLATE)}`;
-    const sql = openSql(databaseUrl(adminUrl, TEMPLATE), { maxConnections: 1, name: 'test template' });
-    try {
-      await migrate(sql, () => undefined);
-      await ensureWeeks(sql, DELIVERIES, deliveryWeeks(Date.now())); // else each start of a pod spends 20 ms on them
-    } finally {
-      await sql.end();
-    }
+    await migrateAll(databaseUrl(adminUrl, TEMPLATE));
     await admin`alter database ${identifier(TEMPLATE)} allow_connections false`; // who copies needs it to be unused
   } finally {
     await admin.end();
+  }
+}
+
+async function migrateAll(url: string): Promise<void> {
+  const sql = openSql(url, { maxConnections: 1, name: 'test template' });
+  try {
+    await migrate(sql, () => undefined);
+    await ensureWeeks(sql, DELIVERIES, deliveryWeeks(Date.now())); // else each start of a pod spends 20 ms on them
+  } finally {
+    await sql.end();
   }
 }

@@ -8,11 +8,10 @@ import { createCluster, runInFolder, urlOf } from '../../../src/postgres/embedde
 import { findDataFolder } from '../../../src/postgres/embedded/dataFolder.ts';
 import type { Watched } from '../../../src/postgres/embedded/watchdog.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
-import { MIGRATIONS_FOLDER } from '../../../src/postgres/migrationFiles.ts';
 import { openSql } from '../../../src/postgres/sql.ts';
 import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../ports.ts';
-import { makeDataDir, makeProjectDir, removeDataDir, writeTrust } from './cluster.ts';
+import { makeCluster, makeDataDir, makeProjectDir, removeDataDir, writeTrust } from './cluster.ts';
 import { processesIn } from './embedded.ts';
 
 const READY_POLL_MS = 10;
@@ -42,7 +41,7 @@ export interface OwnPostgres {
 }
 
 export interface OwnPostgresOptions {
-  /** The folder of the migrations that are applied. */
+  /** The folder of the migrations that are applied, when these are not all. */
   readonly migrations?: string;
   /** It gets so many rows that its files are on disk, with room for a second copy. */
   readonly isLarge?: boolean;
@@ -51,14 +50,13 @@ export interface OwnPostgresOptions {
 /** Starts a migrated Postgres of its own; it goes away after the test given, else with `end`. */
 export async function startOwnPostgres(
   t?: TestContext,
-  { migrations = MIGRATIONS_FOLDER, isLarge = false }: OwnPostgresOptions = {},
+  { migrations, isLarge = false }: OwnPostgresOptions = {},
 ): Promise<OwnPostgres> {
   const dataDir = await (isLarge ? makeProjectDir() : makeDataDir());
   const home = await findDataFolder(dataDir, () => undefined);
   const binaries = await findBinaries(home);
-  const files = process.env['FLEET_TEST_CLUSTER_FILES'];
-  if (files === undefined) await createCluster(home, binaries, false);
-  else await run('cp', ['-a', `${files}/.`, home.dir]);
+  if (migrations === undefined) await makeCluster(home, binaries);
+  else await createCluster(home, binaries, false);
   const cluster = `${home.dir}/cluster`;
   const copy = `${home.dir}/copy`;
   const port = await findFreePort();

@@ -14,7 +14,7 @@ import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../ports.ts';
 import { waitFor } from '../waitFor.ts';
 import { receiverCertificate } from '../webhooks/tlsReceiver.ts';
-import { makeDataDir, removeDataDir } from './cluster.ts';
+import { makeCluster, makeDataDir, removeDataDir } from './cluster.ts';
 
 /** A primary and a replica that streams from it, behind one address. */
 export interface ReplicatedPostgres {
@@ -37,15 +37,16 @@ export interface ReplicatedPostgres {
   failOver(): Promise<void>;
 }
 
-/** Starts a migrated pair; it goes away after the test. `binaries`: of another Postgres than the embedded one. */
+/** Starts a migrated pair; it goes away after the test. `isNew`: the pair is a copy of no other cluster. */
 export async function startReplicatedPostgres(
   t: TestContext,
-  given: Binaries | null = null,
+  { isNew = false } = {},
 ): Promise<ReplicatedPostgres> {
   const dataDir = await makeDataDir();
   const dataFolder = await findDataFolder(dataDir, () => undefined);
-  const binaries = given ?? (await findBinaries(dataFolder));
-  await createCluster(dataFolder, binaries, false);
+  const binaries = await findBinaries(dataFolder);
+  if (isNew) await createCluster(dataFolder, binaries, false);
+  else await makeCluster(dataFolder, binaries);
   const certificate = await writeCertificate(join(dataFolder.dir, 'cluster'));
   const [main, copy] = ['cluster', 'replica'].map((name) => join(dataFolder.dir, name)) as [string, string];
   const ports = [await findFreePort(), await findFreePort()] as const;
@@ -62,10 +63,12 @@ export async function startReplicatedPostgres(
     running.push(server);
     return server;
   };
-  const first = await start(main, ports[0]);
-  await asAdmin(urls[0], (sql) => migrate(sql, () => undefined));
+  if (isNew || process.env['FLEET_TEST_CLUSTER_FILES'] === undefined) {
+    const first = await start(main, ports[0]);
+    await asAdmin(urls[0], (sql) => migrate(sql, () => undefined));
+    await first.stop();
+  }
   // A copy of a stopped cluster is one that a replica can start from.
-  await first.stop();
   await promisify(execFile)('cp', ['-a', main, copy]);
   await writeFile(join(copy, 'standby.signal'), '');
   const primary = await start(main, ports[0]);
