@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { exists } from '../../../src/postgres/embedded/dataFolder.ts';
+import { findBinaries } from '../../../src/postgres/embedded/binaries.ts';
+import { exists, findDataFolder } from '../../../src/postgres/embedded/dataFolder.ts';
 import {
   connectEmbedded,
   DataDirInUseError,
@@ -11,7 +12,7 @@ import {
   startEmbedded,
   withEmbedded,
 } from '../../../src/postgres/embedded/embedded.ts';
-import { makeDataDir, removeDataDir } from '../../support/postgres/cluster.ts';
+import { makeCluster, makeDataDir, removeDataDir } from '../../support/postgres/cluster.ts';
 import { eventually, processesIn, spawnHolder, withSql } from '../../support/postgres/embedded.ts';
 
 const withoutProc = process.platform !== 'linux' && 'needs the /proc of Linux';
@@ -49,6 +50,8 @@ describe('a running embedded cluster', () => {
   let embedded: Embedded & { logged: string[] };
   before(async () => {
     dataDir = await makeDataDir();
+    const folder = await findDataFolder(dataDir, () => undefined);
+    await makeCluster(folder, await findBinaries(folder));
     embedded = await start(dataDir);
   });
   after(async () => {
