@@ -23,8 +23,8 @@ const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_00
 const HARMS = IS_TORTURE ? 200 : 2;
 const PAUSE_MS = 20_000;
 const [OWNER, MEMBER] = ['owner@example.com', 'member@example.com'];
-const POINT_WRITERS = 4;
-const LATE_WRITERS = 4;
+const POINT_WRITERS = IS_TORTURE ? 4 : 2;
+const LATE_WRITERS = IS_TORTURE ? 4 : 2;
 const DEVICES_PER_WRITER = 4;
 /** No writer gives so many. */
 const NAMES_PER_ROUND = 1_000_000;

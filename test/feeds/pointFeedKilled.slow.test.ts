@@ -101,9 +101,9 @@ describe('the feed of points', { skip: skipWithoutRedis() }, () => {
       () => pods.kill(0).then(() => pods.start(0)),
       () => postgres.kill().then(() => postgres.start()),
       pack,
-      () => pods.kill(1).then(() => pods.start(1)),
       () => postgres.killSessions(),
       () => postgres.stop().then(() => postgres.start()),
+      () => pods.kill(1).then(() => pods.start(1)),
     ];
     // Of the same devices: what the second and the third send comes late to what the first has sent, some of it to closed days.
     const beginMs = Date.now() - HOUR_MS;
@@ -114,7 +114,8 @@ describe('the feed of points', { skip: skipWithoutRedis() }, () => {
       streams,
       () => any(pods.ingests),
       async (sent) => {
-        for (let n = 0; n < runs(harms.length); n++) {
+        // In the short form the second pod is not killed as well.
+        for (let n = 0; n < runs(harms.length - 1); n++) {
           const wanted = sent() + 100;
           await Promise.race([waitFor(() => sent() >= wanted), reading]);
           await harms[n % harms.length]?.();
