@@ -117,7 +117,7 @@ describe('overlaps are measured in a thread', () => {
 
   test('whose memory ends with the call that takes too much, and no other one fails', async (t) => {
     // How much the thread needs to start depends on Node, so less and less is given until the combs are too much.
-    for (let heapMb = 18; ; heapMb -= 2) {
+    for (let heapMb = 14; ; heapMb -= 2) {
       assert.ok(heapMb > 6, 'the combs never took too much');
       const overlaps = newOverlaps(t, { heapMb });
       await overlaps.find(VICTIM, SMALL, [NEAR]);
