@@ -188,6 +188,9 @@ describe('GET /history/summary', () => {
     const { device } = JSON.parse(whole[6] as string) as Item;
     const rest = (await get(`${WINDOW}&format=ndjson&after=${device.imei}`)).text.trimEnd().split('\n');
     assert.deepEqual(rest, whole.slice(7));
+    const next = JSON.parse(whole[7] as string) as Item;
+    const both = `&devices=${next.device.imei},${device.imei}&after=${device.imei}`;
+    assert.equal((await get(`${WINDOW}&format=ndjson${both}`)).text, `${whole[7]}\n`);
   });
 
   const SPAN = 'from and to are more than 31 days apart; narrow them';
