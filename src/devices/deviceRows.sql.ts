@@ -125,7 +125,7 @@ export class PassingDevice {
     return this;
   }
 
-  /** What is true of it also when the next one has been read. */
+  /** A copy, which stays when the next one is read. */
   taken(): DeviceRow {
     const { id, worldId, model, groups, editedAtMs, ignition, revision, hasPosition, stays } = this;
     return {
@@ -162,14 +162,14 @@ export class PassingDevice {
   }
 }
 
-/** Where a text begins and ends; null begins at -1. */
+/** Where a text begins and ends; null does both at -1. */
 class TextPlace {
   start = -1;
   end = -1;
 
   read(row: CopiedRow): void {
     this.start = row.textStart();
-    this.end = row.position;
+    this.end = this.start === -1 ? -1 : row.position;
   }
 
   text(bytes: Buffer): string | null {

@@ -180,8 +180,8 @@ export class Fleet {
   }
 
   /**
-   * Adds a device that is not there, with its position and stays if it has one. Nothing finds it before `index`: so many are
-   * loaded faster than one by one.
+   * Adds a device that is not there, with its position and stays. Nothing finds it before `index`: many devices are loaded
+   * faster that way than one by one.
    */
   load(device: PassingDevice): void {
     this.#columns.load(device);

@@ -201,7 +201,7 @@ export class RowHash {
     }
   }
 
-  /** The table of a part, with places for so many rows more. */
+  /** The table of a part, with room for that many more rows. */
   #tableFor(part: number, added: number): Uint32Array {
     const present = this.#parts[part] ?? NO_ROWS;
     const rows = (this.#counts[part] as number) + added;

@@ -44,7 +44,7 @@ export function passingDevice(row: DeviceRow): PassingDevice {
   for (const [key, text] of Object.entries(texts) as ['imei' | 'name' | 'plate', string | null][]) {
     const start = device.bytes.length;
     device.bytes = Buffer.concat([device.bytes, Buffer.from(text ?? '')]);
-    Object.assign(device[key], { start: text === null ? -1 : start, end: device.bytes.length });
+    Object.assign(device[key], text === null ? { start: -1, end: -1 } : { start, end: device.bytes.length });
   }
   return device;
 }
