@@ -72,6 +72,7 @@ export async function loadFleet(
   });
   // Outside of the transaction, which Postgres would end: with ten million devices this takes ten seconds.
   await turns.run('log', fleet.index());
+  // Only now are devices found: one that has come back is not remembered as gone.
   for (const { worldId, ...removal } of removals) fleet.putRemoval(worldId, removal, false);
   await turns.run('log', areas.index());
   onProgress(loaded, loaded);

@@ -106,9 +106,9 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
     const { id, hasPosition } = device;
     const imei = device.imei.text(device.bytes) as string;
     const row = this.#begin(id, imeiHead(imei), imeiTail(imei));
-    const length = device.writeNames(names);
+    const length = device.writeNames(bytes);
     const isAscii = length > 0;
-    const ref = isAscii ? this.#names.putAscii(names, length) : this.#names.put(namesText(device.texts()));
+    const ref = isAscii ? this.#names.putAscii(bytes, length) : this.#names.put(namesText(device.texts()));
     this.#write(row, ref, device);
     this.putXids(row, hasPosition ? device.movedXid : 0, device.editedXid);
     if (!hasPosition) return;
@@ -392,8 +392,8 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 }
 
 const NO_GROUPS: readonly string[] = [];
-/** For the names of a device that is loaded: others are written otherwise. */
-const names = new Uint8Array(512);
+/** Here the names of a device that is loaded are put together as bytes. Those that do not fit are made a text first. */
+const bytes = new Uint8Array(512);
 const IGNITIONS = [null, false, true] as const;
 /** The ignition is kept with the end of the IMEI. */
 const IGNITION_SHIFT = 8;

@@ -139,11 +139,13 @@ export class RowHash {
     return present;
   }
 
-  /** Adds many rows with keys that no row has yet, part by part: the processor's cache has each while it is filled. */
+  /** Adds many rows with keys that no row has yet, part by part, so that each stays in the processor's cache meanwhile. */
   *fill(rows: ArrayLike<number>): Steps<void> {
     const hashes = passingNumbers(rows.length);
     const order = yield* radixOrder(rows.length, (n) => {
-      const hash = hashOf(this.#head(rows[n] as number));
+      const row = rows[n] as number;
+      invariant(row <= ROW_MASK, 'a number of a row fits into an entry');
+      const hash = hashOf(this.#head(row));
       hashes[n] = hash;
       return hash >>> PART_SHIFT;
     });

@@ -74,6 +74,23 @@ describe('loading memory', () => {
     assert.deepEqual(open, ['indexed']);
   });
 
+  test('brings who has left, and not who has come back', async () => {
+    const [back, gone] = ['350000000000008', '350000000099999'];
+    await sql`
+      insert into device_removal (world_id, device_id, imei, at)
+      select ${worldId}::bigint, id, imei, now() from device where imei = ${back}
+      union all select ${worldId}::bigint, 999999, ${gone}::text, now()`;
+    const { fleet } = await load();
+    const query = { fromXid: 1, after: null, limit: 100_000, isWanted: () => true };
+    const changes = fleet.changed([worldId], query);
+    const shown = (imei: string) =>
+      changes.filter((change) => imei === (change.device === null ? change.imei : change.device.imei));
+    assert.deepEqual(
+      [back, gone].map((imei) => shown(imei).map(({ device }) => device?.imei ?? 'left')),
+      [[back], ['left']],
+    );
+  });
+
   test('following from its cursor misses nothing that was written meanwhile', async () => {
     const memory = emptyMemory();
     const put = memory.fleet.load.bind(memory.fleet);
