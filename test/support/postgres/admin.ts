@@ -2,9 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { COMMANDS, runCommand } from '../../../src/cli/runCommand.ts';
-import { withSession } from '../../../src/cli/session.ts';
-import { type Env, readAdminConfig } from '../../../src/config.ts';
+import { type Session, withSession } from '../../../src/cli/session.ts';
+import { type AdminConfig, type Env, readAdminConfig } from '../../../src/config.ts';
 import { invariant } from '../../../src/lib/errors.ts';
+import { ok, type Result } from '../../../src/lib/result.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 
 /** Runs `fleet` commands in this process, as an administrator beside the pods would; throws when one fails. */
@@ -28,6 +29,8 @@ export function adminOf(database: string | Env, redisUrl?: string): Admin {
   };
   const config = readAdminConfig(env);
   invariant(config.ok, 'the test environment is valid');
+  // An embedded Postgres runs as long as its session, and is to have stopped when the command has returned.
+  const inSession = typeof database === 'string' ? sharedSession(config.value) : null;
   const run = async (...argv: readonly string[]): Promise<Record<string, unknown>> => {
     let out = '';
     let err = '';
@@ -38,7 +41,7 @@ export function adminOf(database: string | Env, redisUrl?: string): Admin {
       commands: COMMANDS,
       context: () => ({
         config: config.value,
-        withSession: (work) => withSession(config.value, say, work),
+        withSession: inSession ?? ((work) => withSession(config.value, say, work)),
         print: async (value) => {
           out += `${JSON.stringify(value)}\n`;
           return true;
@@ -104,5 +107,42 @@ export function adminOf(database: string | Env, redisUrl?: string): Admin {
         await rm(folder, { recursive: true });
       }
     },
+  };
+}
+
+/**
+ * One session for commands that follow each other at once, since tests begin with several and each session costs a
+ * connection and a look at the schema. It ends when no next command has begun.
+ */
+function sharedSession(config: AdminConfig) {
+  let opened: Promise<Result<Session, string>> | null = null;
+  let close = (): void => undefined;
+  let users = 0;
+  const open = () =>
+    new Promise<Result<Session, string>>((resolve, reject) => {
+      const closed = new Promise<void>((done) => {
+        close = done;
+      });
+      const hold = async (session: Session) => {
+        resolve(ok(session));
+        await closed;
+        return ok(session);
+      };
+      withSession(config, () => undefined, hold).then(resolve, reject);
+    });
+  return async <T>(work: (session: Session) => Promise<Result<T, string>>): Promise<Result<T, string>> => {
+    users += 1;
+    opened ??= open();
+    try {
+      const session = await opened;
+      return session.ok ? await work(session.value) : session;
+    } finally {
+      users -= 1;
+      setImmediate(() => {
+        if (users > 0) return;
+        opened = null;
+        close();
+      });
+    }
   };
 }
