@@ -266,6 +266,7 @@ describe('the certificate', async () => {
   test('is checked even where the environment switches that off for the process', async (t) => {
     const { port } = await startTlsReceiver(t, await receiverCertificate(), (socket) => socket.end(OK));
     const before = process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
+    t.mock.method(process, 'emitWarning', () => undefined); // that the next line is unsafe
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     t.after(() => {
       if (before === undefined) delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
