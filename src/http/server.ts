@@ -103,16 +103,21 @@ function answerUncheckedRequests(error: UncheckedRequestsRequest, socket: Socket
     socket.destroy();
     return;
   }
-  const [status, code, message] = UNREADABLE[error.code ?? ''] ?? NOT_HTTP;
-  const { body } = errorAnswer(code, message);
-  const [, target = ''] = error.rawPacket?.toString('latin1', 0, TARGET_BYTES).split(' ') ?? [];
-  const beta = V3.test(target) ? 'X-API-Status: beta\r\n' : '';
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  // Without a request there is no answer: a client that sends its first one at this moment would take it for that one's.
+  socket.end(socket.bytesRead === 0 ? '' : refusal(error));
   // A client that does not hang up would keep the memory of its request, such as the beginning of a large body.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+function refusal({ code: reason = '', rawPacket }: UncheckedRequestsRequest): string {
+  const [status, code, message] = UNREADABLE[reason] ?? NOT_HTTP;
+  const { body } = errorAnswer(code, message);
+  const [, target = ''] = rawPacket?.toString('latin1', 0, TARGET_BYTES).split(' ') ?? [];
+  const beta = V3.test(target) ? 'X-API-Status: beta\r\n' : '';
+  return (
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
+    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
 }
 
 interface UncheckedRequestsRequest extends NodeJS.ErrnoException {

@@ -74,7 +74,7 @@ describe('slow clients', () => {
     assert.match(got(), /^HTTP\/1\.1 400 /);
   });
 
-  test('are answered with 408 and cut when their headers do not end, and cut when they do not begin', async (t) => {
+  test('are answered with 408 and cut when their headers do not end, and cut without a word when they do not begin', async (t) => {
     const { server, port } = await serve(t, hello);
     const dripping = dial(t, port);
     dripping.socket.write('GET / HTTP/1.1\r\nHost: x\r\n');
@@ -83,6 +83,7 @@ describe('slow clients', () => {
     server.headersTimeout = 1; // looked at every 5 s
     await Promise.all([dripping.ended, silent.ended]);
     assert.match(dripping.got(), /^HTTP\/1\.1 408 .*"code":"BAD_REQUEST"/s);
+    assert.equal(silent.got(), '', 'no request, no answer');
   });
 });
 
