@@ -38,7 +38,7 @@ export function createHttpServer(listener: RequestListener): Server {
   // that the proxy has added after the caller's own.
   server.maxHeadersCount = 0;
   server.setTimeout(SILENCE_TIMEOUT_MS);
-  server.on('clientError', answerUncheckedRequests);
+  server.on('clientError', answerUnreadable);
   // RFC 9110 section 10.1.1 leaves it to the server whether an expectation that it does not know matters.
   server.on('checkExpectation', checked);
   return server;
@@ -98,7 +98,7 @@ export async function close(server: Server, graceMs: number, idleMs = 0): Promis
 }
 
 /** Node could not read a request: answer on the bare socket and hang up. */
-function answerUncheckedRequests(error: UncheckedRequestsRequest, socket: Socket): void {
+function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -109,7 +109,7 @@ function answerUncheckedRequests(error: UncheckedRequestsRequest, socket: Socket
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-function refusal({ code: reason = '', rawPacket }: UncheckedRequestsRequest): string {
+function refusal({ code: reason = '', rawPacket }: UnreadableRequest): string {
   const [status, code, message] = UNREADABLE[reason] ?? NOT_HTTP;
   const { body } = errorAnswer(code, message);
   const [, target = ''] = rawPacket?.toString('latin1', 0, TARGET_BYTES).split(' ') ?? [];
@@ -120,7 +120,7 @@ function refusal({ code: reason = '', rawPacket }: UncheckedRequestsRequest): st
   );
 }
 
-interface UncheckedRequestsRequest extends NodeJS.ErrnoException {
+interface UnreadableRequest extends NodeJS.ErrnoException {
   /** What came last, which mostly begins with the request line. */
   readonly rawPacket?: Buffer;
 }
