@@ -31,7 +31,8 @@ const TRUCKS = 2_400;
 const FEW = 20;
 const AREA = { name: 'Depot', type: 'circle', center: { lat: 48.2, lng: 16.37 }, radius_m: 5_000 };
 /** Small: without a graphics card each pixel of each frame costs. */
-const SMALL: Look = { viewport: { width: 480, height: 600 }, reducedMotion: 'reduce' };
+const SMALL = { viewport: { width: 480, height: 600 }, reducedMotion: 'reduce' } satisfies Look;
+const PHONE = { viewport: { width: 360, height: 600 }, reducedMotion: 'no-preference' } satisfies Look;
 const VIEW = "document.querySelector('.map').view";
 const MAP = `${VIEW}.map`;
 
@@ -62,15 +63,35 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     for (let n = 40; n > 0; n--) await opened.send(TRAM, { latitude: -17, longitude: 179 - n * 0.001 });
     await opened.send(TRAM, { latitude: -17, longitude: 179 });
     for (const latitude of [-17.8, -17.76]) await opened.send(VAN, { latitude, longitude: 179.5 });
+    const token = await logIn(opened.pod, OWNER);
+    assert.equal((await callApi(opened.pod, 'POST', '/v1/areas', { token, body: AREA })).status, 201);
   });
 
-  async function enter(t: TestContext, look: Look = {}): Promise<Visitor> {
-    const visitor = await opened.visitInTab(t, { ...SMALL, ...look });
-    await visitor.logIn(OWNER);
-    await waitFor(
-      () => visitor.page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`),
-      'Van 12 is not on the map',
-    );
+  /** Of the owner's page, since it was opened. */
+  const tracksAsked: string[] = [];
+  let entered: Promise<Visitor> | null = null;
+
+  /**
+   * The owner's page with the map, which tests share: without a graphics card each page compiles the programs that draw the
+   * map anew, for seconds. The map is where the test before has left it.
+   */
+  async function enter({ viewport, ...media }: typeof SMALL | typeof PHONE = SMALL): Promise<Visitor> {
+    const isFirst = entered === null;
+    entered ??= opened.visitInTab(null, PHONE).then(async (visitor) => {
+      visitor.page.on('request', (request) => {
+        const { pathname } = new URL(request.url());
+        if (pathname.startsWith('/api/v1/tiles/tracks/')) tracksAsked.push(pathname);
+      });
+      await visitor.logIn(OWNER);
+      return visitor;
+    });
+    const visitor = await entered;
+    const { page, complaints } = visitor;
+    if (!isFirst) complaints.length = 0;
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme: null, ...media });
+    await page.goto(`${opened.pod.api}/console#map`);
+    await waitFor(() => page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`), 'Van 12 is not on the map');
     return visitor;
   }
 
@@ -116,17 +137,10 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       `${MAP}.getLayer('${layer}') === undefined ? 0 : ${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).length`,
     );
 
-  test('has the roads that the fleet has driven, below the vehicles, by few calls', async (t) => {
-    const asked: string[] = [];
-    const visitor = await opened.visitInTab(t, SMALL);
-    visitor.page.on('request', (request) => {
-      const { pathname } = new URL(request.url());
-      if (pathname.startsWith('/api/v1/tiles/tracks/')) asked.push(pathname);
-    });
-    await visitor.logIn(OWNER);
-    await waitFor(() => visitor.page.evaluate(`${VIEW} !== undefined`), 'there is no map');
+  test('has the roads that the fleet has driven, below the vehicles, by few calls', async () => {
+    const visitor = await enter(PHONE);
     await shows(visitor.page, 'tracks');
-    assert.ok(asked.length > 0 && asked.length < 20, asked.join());
+    assert.ok(tracksAsked.length > 0 && tracksAsked.length < 20, tracksAsked.join());
     const stacked = ['land', 'tracks', 'area-fill'];
     const layers = async () =>
       (await visitor.page.evaluate<string[]>(`${MAP}.getLayersOrder()`)).filter((id) => stacked.includes(id));
@@ -140,9 +154,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(visitor.complaints, []);
   });
 
-  test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async (t) => {
-    const viewport = { width: 360, height: 600 };
-    const { page, complaints } = await enter(t, { viewport, reducedMotion: 'no-preference' });
+  test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async () => {
+    const { page, complaints } = await enter(PHONE);
     await page.getByText('Choose a vehicle here or on the map.').waitFor();
     // Panels cover the rest of the map.
     await waitFor(async () => {
@@ -242,7 +255,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await missing.waitFor({ state: 'detached' });
   });
 
-  test('shows a day of two vehicles beside each other: two ways, two graphs, and how far they are apart', async (t) => {
+  test('shows a day of two vehicles beside each other: two ways, two graphs, and how far they are apart', async () => {
     const noon = new Date(Date.now() - 86_400_000).setHours(12, 0, 0, 0);
     for (let n = 0; n <= 2; n++)
       for (const [imei, latitude, delayMs] of [
@@ -250,7 +263,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
         [TRAM, 10.01, 1_800_000],
       ] as const)
         await opened.send(imei, { latitude, longitude: 20 + n / 100 }, noon + n * 60_000 + delayMs);
-    const { page, complaints } = await enter(t);
+    const { page, complaints } = await enter();
     const address = `#map/${VAN}/${dateOf(noon)}`;
     await page.goto(`${opened.pod.api}/console${address}`);
     const shown = page.getByLabel('A day');
@@ -305,10 +318,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     return isAmong(seen.light) ? 'light' : isAmong(seen.dark) ? 'dark' : null;
   };
 
-  test('draws vehicles and areas in the colours that the person prefers, and again after its graphics were away', async (t) => {
-    const token = await logIn(opened.pod, OWNER);
-    assert.equal((await callApi(opened.pod, 'POST', '/v1/areas', { token, body: AREA })).status, 201);
-    const { page, complaints, show } = await enter(t, { colorScheme: 'light' });
+  test('draws vehicles and areas in the colours that the person prefers, and again after its graphics were away', async () => {
+    const { page, complaints, show } = await enter();
     await jump(page, `{ center: ${VIEW}.vehicleAt('${VAN}'), zoom: 9 }`);
     for (const colorScheme of ['light', 'dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -339,8 +350,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('draws the draft of an area, and the pointer changes it', async (t) => {
-    const { page, complaints } = await enter(t);
+  test('draws the draft of an area, and the pointer changes it', async () => {
+    const { page, complaints } = await enter();
     const draft = (run: string) =>
       page.evaluate(`import('/console/areaDraft.ts').then((draft) => { ${run} })`);
     const body = () => draft('return draft.areaDraft.value.body') as Promise<AreaBody>;
@@ -500,19 +511,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     return visitor;
   }
 
-  test('has a file of tiles as its base, with its source in a corner', async (t) => {
-    const metadata = { vector_layers: [{ id: 'water' }, { id: 'other' }], attribution: 'Somebody' };
-    const tiles = await tileFile(t, { type: MVT, tile: vectorTile('water'), metadata });
-    const { page, complaints } = await enterWithTiles(t, tiles);
-    await page.getByText('Somebody').waitFor();
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await shows(page, 'tiles-water');
-    }
-    assert.deepEqual(complaints, []);
-  });
-
-  test('draws the streets of a file by their rank, with edges and names, in each of three schemas', async (t) => {
+  test('has a file of tiles as its base, with its source in a corner, and draws streets by their rank, with edges and names, in each of three schemas', async (t) => {
     const schemas = [
       { of: 'roads', named: 'roads', places: 'places', key: 'kind' },
       { of: 'transportation', named: 'transportation_name', places: 'place', key: 'class' },
@@ -533,14 +532,19 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       place.add(null, { [key]: 'town', name: `Town ${schema}` }, point);
       return of === named ? [roads, place] : [roads, names, place];
     });
-    const metadata = {
-      vector_layers: schemas.flatMap(({ of, named, places }) => [of, named, places]).map((id) => ({ id })),
-    };
-    const tile = Buffer.concat(layers.map((layer) => layer.finish()));
+    const ids = ['water', ...schemas.flatMap(({ of, named, places }) => [of, named, places])];
+    const metadata = { vector_layers: ids.map((id) => ({ id })), attribution: 'Somebody' };
+    const tile = Buffer.concat([vectorTile('water'), ...layers.map((layer) => layer.finish())]);
     const { page, complaints } = await enterWithTiles(
       t,
       await tileFile(t, { type: MVT, tile, zoom: STREETS_ZOOM, metadata }),
     );
+    await page.getByText('Somebody').waitFor();
+    await jump(page, '{ center: [0.01, -0.01], zoom: 14 }');
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await shows(page, 'tiles-water');
+    }
     for (const [schema, { of, named, places }] of schemas.entries()) {
       await jump(page, `{ center: ${JSON.stringify(placeInTile(2_000, yOf(schema, 3)))}, zoom: 14 }`);
       const namesIn = (layer: string): Promise<string[]> =>

@@ -24,8 +24,8 @@ export interface OpenedConsole {
   send(imei: string, place: object, recordedAtMs?: number): Promise<unknown>;
   /** A person with a browser of their own, until the test is over. */
   visit(t: TestContext, options?: BrowserContextOptions): Promise<Visitor>;
-  /** A person with a tab of the browser that all tests share, until the test is over: the page comes from its cache. */
-  visitInTab(t: TestContext, look?: Look): Promise<Visitor>;
+  /** A person with a tab of the browser that all tests share, whose page comes from its cache; closed after the test, or with the browser. */
+  visitInTab(t: TestContext | null, look?: Look): Promise<Visitor>;
   /** The person that all tests share, at the login, and with nothing that the tests before have left. */
   visitAgain(): Promise<Visitor>;
 }

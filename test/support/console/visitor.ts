@@ -34,13 +34,13 @@ export async function visitConsole(
 
 /** The same in a new tab of a browser, which has loaded the page before; closed after the test. */
 export async function visitInTab(
-  t: TestContext,
+  t: TestContext | null,
   context: BrowserContext,
   api: string,
   { viewport, ...media }: Look = {},
 ): Promise<Visitor> {
   const page = await context.newPage();
-  t.after(() => page.close());
+  t?.after(() => page.close());
   await page.setViewportSize(viewport ?? VIEWPORT);
   await page.emulateMedia(media);
   return visitFrom(page, api);
