@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { RateLimiter, RateLimits, WorldVersions } from './redis/rateLimiter.ts';
 import { LocalRateLimiter, localWorldVersions } from './redis/rateLimiter.ts';
-import { connectRedis, keepTogether, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
 import { RedisRateLimiter, RedisWorldVersions } from './redis/redisRateLimiter.ts';
 import {
   type DeliverySchedule,
@@ -38,8 +37,8 @@ export interface CoordinationPorts {
 /** A pod that begins before Redis answers would count its first calls alone. */
 const READY_LIMIT_MS = 2_000;
 
-/** Through Redis where it is configured; else this process is the only one and shares with nobody. */
-export function openCoordination(config: Config, ports: CoordinationPorts): Coordination {
+/** Through Redis where it is configured, whose client is loaded only then; else this process is the only one and shares with nobody. */
+export async function openCoordination(config: Config, ports: CoordinationPorts): Promise<Coordination> {
   const limits: RateLimits = config.rateLimits;
   if (config.redisUrl === null) {
     return {
@@ -53,6 +52,9 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
       close: () => undefined,
     };
   }
+  const { connectRedis, keepTogether, RedisPort, redisKeys, whenReady } = await import(
+    './redis/redisConnection.ts'
+  );
   const names = redisKeys(ports.instanceId, config.redisUrl);
   const commands = connectRedis(config.redisUrl, ports.log, ports.instanceId);
   const subscriber = connectRedis(config.redisUrl, ports.log, ports.instanceId);

@@ -125,7 +125,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const replica = openReplica(connections, podId, options, metrics);
   const follower = new Follower({ memory, sql: connections.follower, server, turns, clock, podId, log });
   teardown.add(() => follower.stop());
-  const coordination = openCoordination(config, {
+  const coordination = await openCoordination(config, {
     instanceId: database.instanceId,
     log,
     catchUp: () => follower.catchUp(),

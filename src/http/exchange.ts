@@ -1,5 +1,4 @@
-import type { RequestListener } from 'node:http';
-import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
 import { invariant } from '../lib/errors.ts';
@@ -8,6 +7,12 @@ import { type Answer, errorAnswer, type StreamedBody, TRAILER_HEADER } from './a
 import { sendLive, sendStreamed } from './longBody.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
+
+/**
+ * An import of it, for more than types, would read all that it exports; and to have one of that, WebSocket, Node loads its HTTP
+ * client undici. That takes a tenth of a start.
+ */
+const http = process.getBuiltinModule('node:http');
 
 /** Called for every finished answer: route pattern, method, status, seconds from the request's headers on. */
 export type Observe = (route: string, method: string, status: number, seconds: number) => void;
@@ -244,7 +249,7 @@ export class StandingHeaders {
     }
     let head = this.#heads.get(status);
     if (head === undefined) {
-      head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${this.#lines}`;
+      head = `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${this.#lines}`;
       this.#heads.set(status, head);
     }
     response.statusCode = status;
@@ -266,8 +271,8 @@ function bytesOf(body: Answer['body']): number | null {
 /** Names and values that helmet gives to every answer, taken from helmet itself. */
 function securityHeaders(): string[] {
   const given: string[] = [];
-  const request = new IncomingMessage(new Socket());
-  const response = new ServerResponse(request);
+  const request = new http.IncomingMessage(new Socket());
+  const response = new http.ServerResponse(request);
   response.setHeader = (name, value) => {
     given.push(name, String(value));
     return response;

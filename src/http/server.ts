@@ -1,9 +1,11 @@
 import type { RequestListener, Server } from 'node:http';
-import { createServer, STATUS_CODES } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { MINUTE_MS } from '../lib/time.ts';
 import { type ErrorCode, errorAnswer } from './answer.ts';
 import { checkedRequests, V3 } from './exchange.ts';
+
+// Not an import: see exchange.ts.
+const { createServer, STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Bounds against slow clients. Keep-alive lasts longer than the idle time-out of common load balancers, 60 s. */
 const HEADERS_TIMEOUT_MS = 10_000;

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { invariant } from '../lib/errors.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
@@ -239,13 +238,9 @@ function within<T>(deadlineMs: number, answer: Promise<T>): Promise<Result<T, st
   });
 }
 
-interface LuaScript {
+export interface LuaScript {
   readonly lua: string;
   readonly sha1: string;
-}
-
-export function luaScript(lua: string): LuaScript {
-  return { lua, sha1: createHash('sha1').update(lua).digest('hex') };
 }
 
 /** The first word of an error reply is its code (RESP specification, "Simple errors"). */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { invariant } from '../lib/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../lib/time.ts';
 import {
@@ -12,7 +13,7 @@ import {
   UNVERIFIED,
   type WorldVersions,
 } from './rateLimiter.ts';
-import { luaScript, type RedisKeys, type RedisPort } from './redisConnection.ts';
+import type { LuaScript, RedisKeys, RedisPort } from './redisConnection.ts';
 
 export interface RedisRateLimiterOptions extends RateLimiterOptions {
   /**
@@ -176,6 +177,10 @@ function rateLimitVerdict(reply: unknown, request: LimitRequest): LimitVerdict {
       : [{ worldId, state: 'newer', version: Number(known) }];
   });
   return { kind: 'stale', worlds };
+}
+
+export function luaScript(lua: string): LuaScript {
+  return { lua, sha1: createHash('sha1').update(lua).digest('hex') };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { luaScript, type RedisKeys, type RedisPort } from './redisConnection.ts';
+import type { RedisKeys, RedisPort } from './redisConnection.ts';
+import { luaScript } from './redisRateLimiter.ts';
 
 export type NotifierEvent =
   /** The other pods were not notified. They poll the change log anyway. */

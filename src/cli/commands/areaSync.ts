@@ -1,7 +1,4 @@
 import { Readable } from 'node:stream';
-import { parser } from 'stream-json';
-import { pick } from 'stream-json/filters/pick.js';
-import { streamArray } from 'stream-json/streamers/stream-array.js';
 import type { AreaSize } from '../../areas/areas.sql.ts';
 import { DatabaseTarget } from '../../areas/import/databaseTarget.ts';
 import { IMPORT_LIMITS, type ImportError } from '../../areas/import/importPlan.ts';
@@ -246,6 +243,10 @@ async function* readFeatures(
   source: AsyncIterable<Uint8Array>,
   atATime: number,
 ): AsyncGenerator<readonly unknown[], void> {
+  // Loaded only here: other commands need not wait for it.
+  const { parser } = await import('stream-json');
+  const { pick } = await import('stream-json/filters/pick.js');
+  const { streamArray } = await import('stream-json/streamers/stream-array.js');
   const tokens = Readable.from(source, { objectMode: false }).compose(parser.asStream());
   const features = tokens.compose(pick.asStream({ filter: 'features' })).compose(streamArray.asStream());
   let some: unknown[] = [];

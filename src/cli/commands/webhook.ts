@@ -2,7 +2,6 @@ import { createHmac, timingSafeEqual, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { createServer } from 'node:https';
 import { type AddressInfo, isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseJson } from '../../lib/parseText.ts';
@@ -135,6 +134,7 @@ async function receiveWebhooks(
   secret: string | undefined,
   onReceived: (webhook: ReceivedWebhook) => void,
 ): Promise<Result<{ readonly url: string; close(): Promise<void> }, string>> {
+  const { createServer } = await import('node:https'); // loaded only here: other commands need not wait for it
   const server = createServer({ cert, key }, (request, response) => {
     readBody(request).then(
       (body) => {

@@ -1,4 +1,3 @@
-import { Agent, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJsonText } from '../../lib/parseText.ts';
@@ -188,6 +187,8 @@ export interface IngestTarget {
 
 /** Sends batches to an ingest listener over one connection for each sender, which stays open. */
 export function openIngestClient({ host, port, token }: IngestTarget): IngestClient {
+  // Loaded only here: no other command calls anybody so. An import would also load undici.
+  const { Agent, request } = process.getBuiltinModule('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: SENDERS });
   const post = (body: Buffer): Promise<{ status: number; text: string }> =>
     new Promise((resolve, reject) => {
