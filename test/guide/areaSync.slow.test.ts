@@ -98,10 +98,12 @@ test(`the nightly sync of ${AREAS} areas, killed in the middle and repeated, end
       });
       if (isKilled) killed++;
     }
-    const shell = paste(t, script, PROJECT, { DATABASE_URL: url });
-    assert.equal(await shell.ended, 0, shell.lines.join('\n'));
-    const [plan, done] = shell.lines.filter((line) => line.startsWith('{'));
-    assert.equal(plan, done, 'the dry run printed what was done');
+    if (night > 0) {
+      const shell = paste(t, script, PROJECT, { DATABASE_URL: url });
+      assert.equal(await shell.ended, 0, shell.lines.join('\n'));
+      const [plan, done] = shell.lines.filter((line) => line.startsWith('{'));
+      assert.equal(plan, done, 'the dry run printed what was done');
+    } else await admin.run('area:sync', '--email', EMAIL, '--prune', file);
     await admin.run('area:sync', '--email', CALM, '--prune', file);
     assert.deepEqual(await areasOf(sql, EMAIL), await areasOf(sql, CALM));
   }

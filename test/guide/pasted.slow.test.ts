@@ -6,6 +6,7 @@ import { parse } from 'csv-parse/sync';
 import { parquetMetadata } from 'hyparquet';
 import { decodedPoints } from '../support/deviceTile.ts';
 import { findFreePort } from '../support/ports.ts';
+import { adminOf } from '../support/postgres/admin.ts';
 import { makeProjectDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { skipWithoutTools } from '../tools/tools.ts';
 import { guideBlock, PROJECT } from './guide.ts';
@@ -15,6 +16,11 @@ import { paste } from './shell.ts';
 // A stranger pastes the commands of the guide, in its order, into a folder where nothing has run before.
 
 const IMEI = '350000000000017';
+/** How the guide makes a key, in every block that calls the API. */
+const MADE_KEY =
+  /^KEY=\$\(npm run -s fleet -- (?<words>key:create [^|]+?) \|\s+node -p 'JSON\.parse\(fs\.readFileSync\(0\)\)\.key'\)$/gm;
+/** The block whose key is made as it says. That of each other block is made by the same command in this process. */
+const FIRST_KEY = 'first-webhook';
 const missing = ['bash', 'curl', 'npm', 'date'].filter((name) => findProgram(name) === null);
 const skip = missing.length > 0 && `there is no ${missing.join(', ')} on this machine`;
 
@@ -31,8 +37,18 @@ async function startClone(t: TestContext) {
   const [api, ingest, receiver] = [await findFreePort(), await findFreePort(), await findFreePort()];
   const wall = await findFreePort();
   const env = { PORT: String(api), INGEST_PORT: String(ingest), WALL_PORT: String(wall) };
-  const open = (name: string, place = folder) => {
-    const block = guideBlock(name)
+  const admin = adminOf({ DATA_DIR: join(folder, '.data') });
+  const withKey = async (block: string): Promise<string> => {
+    const [made] = block.matchAll(MADE_KEY);
+    const { words } = made?.groups ?? {};
+    assert.equal(words === undefined, !block.includes('key:create'), block);
+    if (words === undefined) return block;
+    const { key } = await admin.run(...words.split(' '));
+    return block.replace(MADE_KEY, `KEY=${key}`);
+  };
+  const open = async (name: string, place = folder) => {
+    const text = guideBlock(name);
+    const block = (name === FIRST_KEY ? text : await withKey(text))
       .replace('npm ci && ', '')
       .replaceAll(':3000/', `:${api}/`)
       .replaceAll(':3001/', `:${ingest}/`)
@@ -41,7 +57,7 @@ async function startClone(t: TestContext) {
   };
   /** Runs a block to its end; the JSON documents that it has printed. */
   const run = async (name: string, place = folder) => {
-    const shell = open(name, place);
+    const shell = await open(name, place);
     assert.equal(await shell.ended, 0, `${name}:\n${shell.lines.join('\n')}`);
     return shell.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
   };
@@ -50,9 +66,9 @@ async function startClone(t: TestContext) {
 
 test('what the guide says to paste works, in its order', { skip }, async (t) => {
   const { folder, ingest, wall, open, run } = await startClone(t);
-  const receiver = open('receive');
+  const receiver = await open('receive');
   await receiver.said(/^receiving at /);
-  const service = open('serve');
+  const service = await open('serve');
   await service.said(/"msg":"listening"/);
 
   await t.test('the first webhook arrives', async () => {
@@ -143,7 +159,7 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
 
   await t.test('the map on the wall has the van, and takes a 304 while it stands', async () => {
     await writeFile(join(folder, 'wall.mjs'), guideBlock('wall.mjs'));
-    const map = open('wall-map');
+    const map = await open('wall-map');
     await map.said(/^the map is at /);
     const page = await fetch(`http://127.0.0.1:${wall}/`);
     assert.match(await page.text(), /maplibregl\.Map/);
@@ -221,7 +237,7 @@ test('what the guide says to paste works, in its order', { skip }, async (t) => 
   );
 
   await t.test('application: a session makes a key, changes it, ends it, and ends itself', async () => {
-    const shell = open('application');
+    const shell = await open('application');
     assert.equal(await shell.ended, 0, shell.lines.join('\n'));
     const [updated, listed, changed, revoked] = shell.lines
       .filter((line) => line.startsWith('{'))
