@@ -5,13 +5,15 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '../src/lib/time.ts';
+import { findBinaries } from '../src/postgres/embedded/binaries.ts';
+import { findDataFolder } from '../src/postgres/embedded/dataFolder.ts';
 import { openSql } from '../src/postgres/sql.ts';
 import { openLine } from './support/line.ts';
 import { patienceMs } from './support/patience.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
 import { adminOf } from './support/postgres/admin.ts';
-import { makeDataDir, REFUSED_USER, removeDataDir } from './support/postgres/cluster.ts';
+import { makeCluster, makeDataDir, REFUSED_USER, removeDataDir } from './support/postgres/cluster.ts';
 import { eventually, processesIn } from './support/postgres/embedded.ts';
 import { countLockWaiters, holdTransaction } from './support/postgres/holdTransaction.ts';
 import { startOwnPostgres } from './support/postgres/ownPostgres.ts';
@@ -107,15 +109,6 @@ describe('a start that cannot be', { concurrency: 4 }, () => {
     ]);
   });
 
-  test('a port that is taken is named, exit 1', async (t) => {
-    const { url } = await createDatabase(t);
-    const port = await stayOnPort(t);
-    const service = startProcess(t, { ...serviceEnv(url), INGEST_PORT: String(port) });
-    assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
-    const { msg } = JSON.parse(service.lines.at(-1) ?? '{}') as { msg?: string };
-    assert.equal(msg, `cannot listen on 127.0.0.1, port ${port}: another process listens there`);
-  });
-
   test('a database that is not there ends it without a word of the password', async (t) => {
     const nobody = `postgres://fleet:${WRONG_PASSWORD}@127.0.0.1:${await findFreePort()}/fleet`;
     await proveRefused(t, nobody, 1);
@@ -138,16 +131,6 @@ describe('a start that cannot be', { concurrency: 4 }, () => {
     await release();
   });
 
-  test('a line that carries something again in time does not end it', async (t) => {
-    const { line, start } = await startOverLine(t, 60);
-    const service = start();
-    await waitFor(() => line.sessions > 1);
-    line.fallSilent();
-    await waitFor(() => said(service).includes('"msg":"waiting for Postgres"'));
-    line.heal();
-    await withDeadline(service.listening, SILENCE_LIMIT_MS, 'the start');
-  });
-
   test('SIGTERM ends it while its line is silent, exit 0', async (t) => {
     const { line, service, release } = await startBehindMigration(t);
     line.fallSilent();
@@ -158,11 +141,15 @@ describe('a start that cannot be', { concurrency: 4 }, () => {
 });
 
 describe('the service as a process', { concurrency: 3 }, () => {
-  test('SIGTERM: the call in flight is answered, exit 0; a second SIGTERM does no harm', async (t) => {
-    const { url } = await createDatabase(t);
+  test('a line to Postgres that carries something again in time does not end its start; SIGTERM: the call in flight is answered, exit 0; a second SIGTERM does no harm', async (t) => {
+    const { url, line, start } = await startOverLine(t, 60);
     const { key } = await ownerOf(url);
-    const service = startProcess(t, serviceEnv(url));
-    const { api, ingest } = await service.listening;
+    const service = start();
+    await waitFor(() => line.sessions > 1);
+    line.fallSilent();
+    await waitFor(() => said(service).includes('"msg":"waiting for Postgres"'));
+    line.heal();
+    const { api, ingest } = await withDeadline(service.listening, SILENCE_LIMIT_MS, 'the start');
     assert.equal((await request(`${ingest}/readyz`)).status, 200);
     const sql = openSql(url, { maxConnections: 2, name: 'test' });
     t.after(() => sql.end());
@@ -195,12 +182,19 @@ describe('the service as a process', { concurrency: 3 }, () => {
   test('with a Postgres and a token of its own', async (t) => {
     const dataDir = await makeDataDir();
     t.after(() => removeDataDir(dataDir));
+    const folder = await findDataFolder(dataDir, () => undefined);
+    await makeCluster(folder, await findBinaries(folder)); // initdb is not what this is about
     const env = { DATA_DIR: dataDir, PORT: '0', INGEST_PORT: '0' };
     const postgres = () => processesIn(`${dataDir}/cluster`);
 
-    await t.test('it ends both when a port is taken', async () => {
-      const service = startProcess(t, { ...env, PORT: String(await stayOnPort(t)) });
+    await t.test('it ends both when a port is taken, which it names', async () => {
+      const port = await stayOnPort(t);
+      const service = startProcess(t, { ...env, INGEST_PORT: String(port) });
       assert.deepEqual(await outcomeOf(service, EMBEDDED_LIMIT_MS), { code: 1, signal: null });
+      assert.equal(
+        lastWords(service),
+        `cannot listen on 127.0.0.1, port ${port}: another process listens there`,
+      );
       assert.deepEqual(await postgres(), []);
     });
 
