@@ -13,7 +13,7 @@ import { seededRandom } from '../../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../../support/service.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 
-const KILLS = IS_TORTURE ? 200 : 2;
+const KILLS = IS_TORTURE ? 200 : 1;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const PODS = 2;
 const DEVICES_OF_EACH = 3;
@@ -98,7 +98,7 @@ async function stored(sql: Sql, views: readonly View[]): Promise<View[]> {
 describe('the devices in areas while pods are killed, Redis is emptied and everything is edited', {
   skip: skipWithoutRedis(),
 }, () => {
-  test(`${KILLS} times: every pod lists the stays of Postgres and of a naive replay (seed ${SEED})`, async (t) => {
+  test(`after each kill every pod lists the stays of Postgres and of a naive replay (seed ${SEED})`, async (t) => {
     const { url } = await createDatabase(t);
     const redis = await startRedis(t);
     const admin = adminOf(url, redis.url);
@@ -146,8 +146,9 @@ describe('the devices in areas while pods are killed, Redis is emptied and every
     for (let n = 0; n < AREAS; n++) await edits.create();
     for (let kill = 0; kill < KILLS; kill++) {
       for (let n = 0; n < 2 + random() * 4; n++) await edits.step();
-      if (random() < 0.5) await client.flushall();
-      if (random() < 0.3) await edits.move();
+      // The one kill of the short form has both.
+      if (random() < 0.5 || !IS_TORTURE) await client.flushall();
+      if (random() < 0.3 || !IS_TORTURE) await edits.move();
       await edits.send(DEVICES);
       await prove(performance.now());
       const delayMs = random() * 12;
