@@ -13,7 +13,7 @@ import {
   withEmbedded,
 } from '../../../src/postgres/embedded/embedded.ts';
 import { makeCluster, makeDataDir, removeDataDir } from '../../support/postgres/cluster.ts';
-import { eventually, processesIn, spawnHolder, withSql } from '../../support/postgres/embedded.ts';
+import { CHEAP, eventually, processesIn, spawnHolder, withSql } from '../../support/postgres/embedded.ts';
 
 const withoutProc = process.platform !== 'linux' && 'needs the /proc of Linux';
 
@@ -23,7 +23,7 @@ async function start(dataDir: string): Promise<Embedded & { logged: string[] }> 
   const embedded = await startEmbedded({
     dataDir,
     log: (message) => logged.push(message),
-    settings: { fsync: 'off' },
+    settings: CHEAP,
   });
   return { ...embedded, logged };
 }
@@ -151,14 +151,16 @@ describe('the cluster of a data folder', () => {
     await embedded.stop();
   });
 
-  test('is left by every process of Postgres after a kill -9 of the service', {
-    skip: withoutProc,
-  }, async () => {
-    const { child, ended } = await spawnHolder(dataDir);
+  test('keeps serving after a Ctrl-C that the service has not acted on yet; is left by every process after a kill -9', async () => {
+    const { child, answer, ended } = await spawnHolder(dataDir);
+    assert.ok(child.pid !== undefined);
+    process.kill(-child.pid, 'SIGINT'); // as a terminal does: to the whole group
+    await addNote(answer.url);
     const cluster = join(dataDir, 'cluster');
-    assert.ok((await processesIn(cluster)).length > 1);
+    if (!withoutProc) assert.ok((await processesIn(cluster)).length > 1);
     child.kill('SIGKILL');
     await ended;
+    if (withoutProc) return;
     await eventually('no process in the cluster', async () => (await processesIn(cluster)).length === 0);
     assert.equal(await exists(join(cluster, 'postmaster.pid')), false, 'it was shut down properly');
     await eventually('no watchdog in the data folder', async () => (await processesIn(dataDir)).length === 0);
@@ -183,16 +185,7 @@ describe('the cluster of a data folder', () => {
     await embedded.stop();
   });
 
-  test('keeps serving after a Ctrl-C that the service has not acted on yet', async () => {
-    const { child, answer, ended } = await spawnHolder(dataDir);
-    assert.ok(child.pid !== undefined);
-    process.kill(-child.pid, 'SIGINT'); // as a terminal does: to the whole group
-    await addNote(answer.url);
-    child.stdin?.end();
-    await ended;
-  });
-
-  test('reports to the service when Postgres ends, and recovers with every committed row', async () => {
+  test('reports to the service when Postgres ends, and recovers with every committed row, whoever has its pid then', async (t) => {
     const first = await start(dataDir);
     await addNote(first.url);
     const count = await countNotes(first.url);
@@ -203,20 +196,27 @@ describe('the cluster of a data folder', () => {
     const second = await start(dataDir);
     assert.ok(second.logged.includes('embedded Postgres recovered from a crash'));
     assert.equal(await countNotes(second.url), count);
+    if (withoutProc) return second.stop();
+    const pid = await postmasterOf(dataDir);
+    process.kill(pid, 'SIGKILL');
+    await second.exited;
     await second.stop();
+    const pidFile = join(dataDir, 'cluster', 'postmaster.pid');
+    const { uid, gid } = await stat(join(dataDir, 'cluster'));
+    const another = spawn('sleep', ['60'], { uid, gid, cwd: '/', stdio: 'ignore' });
+    t.after(() => another.kill());
+    await writeFile(pidFile, (await readFile(pidFile, 'utf8')).replace(String(pid), String(another.pid)));
+    const third = await start(dataDir);
+    await third.stop();
+    assert.equal(another.exitCode ?? another.signalCode, null, 'the other process is left alone');
   });
 
-  test('quotes Postgres when it does not start, and is free again', async () => {
+  test('quotes Postgres when it does not start, and is free again: it is used by one command after the other', async () => {
     const options = { dataDir, log: () => undefined, settings: { shared_buffers: 'plenty' } };
     await assert.rejects(startEmbedded(options), /invalid value for parameter "shared_buffers": "plenty"/);
-    const embedded = await start(dataDir);
-    await embedded.stop();
-  });
-
-  test('is used by one command after the other', async () => {
     const order: string[] = [];
     const run = (name: string): Promise<void> =>
-      withEmbedded({ dataDir, log: () => undefined, settings: { fsync: 'off' } }, async (url) => {
+      withEmbedded({ dataDir, log: () => undefined, settings: CHEAP }, async (url) => {
         order.push(name);
         await addNote(url);
         order.push(name);
@@ -251,24 +251,6 @@ describe('the cluster of a data folder', () => {
       'starting embedded Postgres',
     ]);
     await service.stop();
-  });
-
-  test('is not kept from starting by a process that has the pid of the crashed Postgres now', {
-    skip: withoutProc,
-  }, async (t) => {
-    const embedded = await start(dataDir);
-    const pid = await postmasterOf(dataDir);
-    process.kill(pid, 'SIGKILL');
-    await embedded.exited;
-    await embedded.stop();
-    const pidFile = join(dataDir, 'cluster', 'postmaster.pid');
-    const { uid, gid } = await stat(join(dataDir, 'cluster'));
-    const another = spawn('sleep', ['60'], { uid, gid, cwd: '/', stdio: 'ignore' });
-    t.after(() => another.kill());
-    await writeFile(pidFile, (await readFile(pidFile, 'utf8')).replace(String(pid), String(another.pid)));
-    const next = await start(dataDir);
-    await next.stop();
-    assert.equal(another.exitCode ?? another.signalCode, null, 'the other process is left alone');
   });
 });
 

@@ -66,6 +66,7 @@ export async function startOwnPostgres(
     'listen_addresses=127.0.0.1',
     'unix_socket_directories=',
     'fsync=off',
+    'io_method=sync', // each start has three processes fewer
     'max_connections=100',
     ...(isLarge ? LARGE : []),
     `hba_file=${await writeTrust(dataDir)}`,
