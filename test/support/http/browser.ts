@@ -3,7 +3,15 @@ import { delimiter, join } from 'node:path';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from 'playwright-core';
 import { patienceMs } from '../patience.ts';
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome'];
+/** The first that is in PATH: the headless shell is the same browser without windows, and costs a third less. */
+const NAMES = [
+  'chromium-headless-shell',
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+  'google-chrome-stable',
+  'chrome',
+];
 
 /** Why browser tests are skipped, or false where a Chromium is in PATH. */
 export function withoutBrowser(): string | false {
