@@ -2,7 +2,7 @@ import { copyAreas } from '../areas/areas.sql.ts';
 import type { LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { countDevices, selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
-import { copyPassingDevices } from '../devices/deviceRows.sql.ts';
+import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
 import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -51,7 +51,7 @@ export async function loadFleet(
     await tx.unsafe(`set local statement_timeout = ${LOAD_DEADLINE_MS}`);
     const end = await selectLogEnd(tx);
     const total = await countDevices(tx);
-    await copyPassingDevices(tx, (devices) => {
+    await copyDevices(tx, (devices) => {
       const before = loaded;
       for (const device of devices) {
         fleet.load(device);

@@ -15,8 +15,7 @@ import type { PassingDevice } from './deviceRows.sql.ts';
 import type { IndexedSlots } from './index/trie.ts';
 import { NO_PACKED_STAYS, type PackedStays } from './stays/packedStays.ts';
 
-// A row has 18 doubles, of which the last seven are 14 whole numbers of four bytes.
-const ROW_DOUBLES = 18;
+const ROW_DOUBLES = 18; // the last seven are 14 whole numbers of four bytes
 /** The fields that rows are found by: see RowHash. */
 const ID = 0;
 export const IMEI = 1;
@@ -36,19 +35,16 @@ export const PROBE = 0;
  * needed, and those that are free again are taken first. A row is found by id or IMEI.
  *
  *   bytes      what
- *   8          id
- *   8 + 1      IMEI: the first 15 digits as a number, and what follows
+ *   8 + 8 + 1  id, and IMEI: its first 15 digits as a number, and what follows
  *   8          edited at, epoch ms
  *   8 × 7      the position: recorded at (NaN: there is none), latitude, longitude, altitude in m, speed in km/h, odometer in
  *              km (NaN: not known), moved at
  *   8 + 1 + 4  the motion: heading in degrees, ignition, revision
- *   4          world, as a number of #worlds
  *   4          names: the place of IMEI, name and plate in an arena of texts, where they take some 60 bytes
- *   4 + 4      model and groups, which many devices have in common
+ *   4 × 3      world, model and groups, which many devices have in common
  *   4          version: rises with every change that a reader can see
  *   4 + 4      transactions of the last movement and the last edit, less a common base (see putXids)
- *   4 + 4      where it is in the order of changes of its world (see ChangeOrder)
- *   4          where it is in the index of positions of its world (see Trie)
+ *   4 × 3      where it is in the order of changes (see ChangeOrder) and the index of positions (see Trie) of its world
  *   4 + 4      stays, and the revision they are from, plus 1
  *
  * Beside it a row takes some 15 bytes in the tables by id and IMEI, 12 in the list of its world, 30 in the index of
@@ -241,14 +237,14 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
       id: rows.double(row, ID),
       worldId: this.worldId(row),
       names: this.#names.text(rows.int(row, NAMES)),
-      model: this.#models.value(rows.int(row, MODEL)),
+      model: this.model(row),
       groups: this.#groups.value(rows.int(row, GROUPS)),
       editedAtMs: rows.double(row, EDITED_AT),
-      position: this.#position(row),
+      position: this.position(row),
     };
   }
 
-  #position(row: number): LatestPosition | null {
+  position(row: number): LatestPosition | null {
     const rows = this.#rows;
     const recordedAtMs = rows.double(row, RECORDED_AT);
     if (Number.isNaN(recordedAtMs)) return null;
@@ -271,6 +267,10 @@ export class DeviceColumns implements DeviceReader, IndexedSlots, ChangeColumns,
 
   speedKmh(row: number): number {
     return this.#rows.double(row, SPEED);
+  }
+
+  model(row: number): string | null {
+    return this.#models.value(this.#rows.int(row, MODEL));
   }
 
   groups(row: number): readonly string[] {

@@ -2,7 +2,7 @@ import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { integers, RawSql, type SqlText } from '../postgres/sqlText.ts';
 import type { DeviceFields, LatestPosition, Motion } from './device.ts';
-import { isImei, type Names, NULL, needsEscape, PLATE, QUOTE } from './device.ts';
+import { isImei, type Names, NULL, namesText, needsEscape, PLATE, QUOTE } from './device.ts';
 import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from './stays/packedStays.ts';
 
 /** A device as Postgres has it: its fields, its newest position, and in which areas it is. */
@@ -41,16 +41,11 @@ async function selectDevices(sql: Sql, condition: SqlText): Promise<DeviceRow[]>
   return devices;
 }
 
-/** Gives all devices of all worlds to `use`, in batches: see copyRows. */
+/**
+ * Gives all devices of all worlds to `use`, in batches: see copyRows. Each is to be taken before the next one is read, since
+ * one object serves for all.
+ */
 export async function copyDevices(
-  tx: Tx,
-  use: (devices: Iterable<DeviceRow>) => void | Promise<void>,
-): Promise<void> {
-  await copyRows(tx, allDevices(tx), copiedDevice, use);
-}
-
-/** The same, but each device is to be taken before the next one is read, since one object serves for all. */
-export async function copyPassingDevices(
   tx: Tx,
   use: (devices: Iterable<PassingDevice>) => void | Promise<void>,
 ): Promise<void> {
@@ -143,6 +138,12 @@ export class PassingDevice {
     return { imei, name: this.name.text(bytes), plate: this.plate.text(bytes) };
   }
 
+  /** See namesText. */
+  names(): string {
+    const length = this.writeNames(written);
+    return length > 0 ? written.toString('latin1', 0, length) : namesText(this.texts());
+  }
+
   /** Writes namesText to the beginning of `target`. Returns its length; 0: it does not fit, or is not ASCII without escapes. */
   writeNames(target: Uint8Array): number {
     const { bytes, imei, name, plate } = this;
@@ -161,6 +162,8 @@ export class PassingDevice {
     return { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs };
   }
 }
+
+const written = Buffer.alloc(512);
 
 /** Where a text begins and ends; null does both at -1. */
 class TextPlace {

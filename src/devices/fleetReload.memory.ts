@@ -2,7 +2,7 @@ import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { DeviceFields, DeviceState, LatestPosition } from './device.ts';
 import { namesText } from './device.ts';
 import type { DeviceColumns } from './deviceColumns.memory.ts';
-import type { DeviceRow } from './deviceRows.sql.ts';
+import type { DeviceRow, PassingDevice } from './deviceRows.sql.ts';
 import type { PackedStays } from './stays/packedStays.ts';
 import { FIRST_VERSION, type World } from './world.memory.ts';
 import type { Removal } from './worldChanges.memory.ts';
@@ -40,13 +40,17 @@ export class FleetReload {
   }
 
   /** Makes these devices as the snapshot has them. */
-  *put(devices: Iterable<DeviceRow>): Steps<void> {
+  *put(devices: Iterable<PassingDevice>): Steps<void> {
     const pace = new Pace();
-    for (const device of devices) {
-      const row = this.#put(device);
-      // Most devices are in no area, before and after: a generator for each would be a tenth of all garbage.
-      if (row !== 0 && this.#takesStays(row, device)) {
-        yield* this.#parts.fleet.putStays(device.fields.id, device.stays, device.motion.revision);
+    for (const passing of devices) {
+      // Most are as they were, for which hardly any objects are made.
+      if (!this.#isThere(passing)) {
+        const device = passing.taken();
+        const row = this.#put(device);
+        // Most devices are in no area, before and after: a generator for each would be a tenth of all garbage.
+        if (row !== 0 && this.#takesStays(row, device)) {
+          yield* this.#parts.fleet.putStays(device.fields.id, device.stays, device.motion.revision);
+        }
       }
       if (pace.isDue()) yield* pace.pause();
     }
@@ -92,6 +96,32 @@ export class FleetReload {
       else world.version = FIRST_VERSION;
     }
     for (const { id, version } of versions) this.#parts.world(id).version = version;
+  }
+
+  /** Whether memory has a device with its position exactly as the snapshot. Some that are the same in other words are not seen. */
+  #isThere(device: PassingDevice): boolean {
+    const { columns } = this.#parts;
+    const row = columns.rowOfId(device.id);
+    const isThere =
+      row !== 0 &&
+      device.hasPosition &&
+      columns.hasPosition(row) &&
+      columns.movedXid(row) === device.movedXid &&
+      columns.editedXid(row) === device.editedXid &&
+      columns.revision(row) === device.revision &&
+      columns.headingDeg(row) === device.headingDeg &&
+      columns.ignition(row) === device.ignition &&
+      isSamePosition(columns.position(row) as LatestPosition, device) &&
+      columns.worldId(row) === device.worldId &&
+      columns.editedAtMs(row) === device.editedAtMs &&
+      columns.model(row) === device.model &&
+      columns.names(row) === device.names() &&
+      columns.rowOfImei(device.imei.text(device.bytes) as string) === row &&
+      isSameList(columns.groups(row), device.groups) &&
+      columns.staysRevision(row) === device.revision &&
+      columns.stays(row) === device.stays;
+    if (isThere) this.#setFound(row, true);
+    return isThere;
   }
 
   /** Returns its row; 0 when its IMEI belongs to a newer device. */
@@ -207,9 +237,12 @@ function hasFields(
     editedAtMs === fields.editedAtMs &&
     model === fields.model &&
     names === namesText(fields) &&
-    groups.length === fields.groups.length &&
-    groups.every((group, n) => group === fields.groups[n])
+    isSameList(groups, fields.groups)
   );
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((item, n) => item === b[n]);
 }
 
 function isSamePosition(a: LatestPosition, b: LatestPosition): boolean {

@@ -74,7 +74,11 @@ test('copied as a whole, the devices are what they are when asked for by id', as
       altitude_m = 1e-9, speed_kmh = 0, odometer_km = 48210.4, moved_at = '2026-11-20 12:00:00.123456+00'
     where device_id = ${ids[1] ?? 0}`;
   const copied: DeviceRow[] = [];
-  await sql.begin((tx) => copyDevices(tx, (devices) => void copied.push(...devices)));
+  await sql.begin((tx) =>
+    copyDevices(tx, (devices) => {
+      for (const device of devices) copied.push(device.taken());
+    }),
+  );
   const selected = await selectDevicesById(sql, ids);
   assert.equal(selected.length, 2);
   for (const row of selected)
