@@ -98,7 +98,7 @@ export class FleetReload {
     for (const { id, version } of versions) this.#parts.world(id).version = version;
   }
 
-  /** Whether memory has a device with its position exactly as the snapshot. Some that are the same in other words are not seen. */
+  /** Whether memory has a device exactly as the snapshot. False for some that are equal, such as those in an area. */
   #isThere(device: PassingDevice): boolean {
     const { columns } = this.#parts;
     const row = columns.rowOfId(device.id);

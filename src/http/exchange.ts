@@ -9,8 +9,8 @@ import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
 
 /**
- * An import of it, for more than types, would read all that it exports; and to have one of that, WebSocket, Node loads its HTTP
- * client undici. That takes a tenth of a start.
+ * Not an import: that evaluates all exports of node:http, and for one of them, WebSocket, Node loads its HTTP client undici,
+ * which takes a tenth of a start.
  */
 const http = process.getBuiltinModule('node:http');
 

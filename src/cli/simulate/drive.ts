@@ -187,7 +187,7 @@ export interface IngestTarget {
 
 /** Sends batches to an ingest listener over one connection for each sender, which stays open. */
 export function openIngestClient({ host, port, token }: IngestTarget): IngestClient {
-  // Loaded only here: no other command calls anybody so. An import would also load undici.
+  // Not an import, which would load undici in every command: see http/exchange.ts.
   const { Agent, request } = process.getBuiltinModule('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: SENDERS });
   const post = (body: Buffer): Promise<{ status: number; text: string }> =>
