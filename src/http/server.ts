@@ -105,7 +105,7 @@ function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
     socket.destroy();
     return;
   }
-  // Without a request there is no answer: a client that sends its first one at this moment would take it for that one's.
+  // Without a request there is no answer: a client that sends one at this moment would take it for its answer.
   socket.end(socket.bytesRead === 0 ? '' : refusal(error));
   // A client that does not hang up would keep the memory of its request, such as the beginning of a large body.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
