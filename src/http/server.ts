@@ -105,7 +105,7 @@ function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
     socket.destroy();
     return;
   }
-  // Without a request there is no answer: a client that sends one at this moment would take it for its answer.
+  // A 408 would cross a first request that the client sends at this moment, and be taken for its answer.
   socket.end(socket.bytesRead === 0 ? '' : refusal(error));
   // A client that does not hang up would keep the memory of its request, such as the beginning of a large body.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();

@@ -139,7 +139,7 @@ export class RowHash {
     return present;
   }
 
-  /** Adds many rows with keys that no row has yet, part by part, so that each stays in the processor's cache meanwhile. */
+  /** Adds many rows with keys that no row has yet. It fills one part after the other, which then stays in the processor's cache. */
   *fill(rows: ArrayLike<number>): Steps<void> {
     const hashes = passingNumbers(rows.length);
     const order = yield* radixOrder(rows.length, (n) => {
