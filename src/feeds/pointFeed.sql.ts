@@ -2,12 +2,7 @@ import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { type ServerRow, serverColumns, serverOfRow } from '../changelog/database.sql.ts';
 import type { Server } from '../changelog/serverStarts.ts';
 import { wholeXid } from '../devices/deviceRows.sql.ts';
-import {
-  COLUMN_NAMES,
-  emptyColumns,
-  type PointColumns,
-  sliceColumns,
-} from '../history/codec/pointColumns.ts';
+import { COLUMN_NAMES, type PointColumns, sliceColumns } from '../history/codec/pointColumns.ts';
 import { FOLLOWED_MS } from '../history/packing.sql.ts';
 import { positionColumns } from '../history/points.sql.ts';
 import { invariant } from '../lib/errors.ts';
@@ -34,7 +29,7 @@ export interface WalkedDevice {
 /** The latest instant that ISO 8601 can write with four digits. */
 const END_OF_TIME_MS = 253_402_300_799_999;
 
-const { list: COLUMNS, readerInto } = positionColumns(COLUMN_NAMES);
+const { list: COLUMNS, rowsUpTo } = positionColumns(COLUMN_NAMES);
 
 /**
  * The rows of each device from the newest backwards, `rowsOfEach` at most. `xmax`: of a snapshot that sees all that is wanted.
@@ -106,8 +101,7 @@ async function foundBy(
   rowsMax: number,
   readXid: (row: CopiedRow) => number,
 ): Promise<FoundPoints> {
-  const points = emptyColumns(rowsMax);
-  const read = readerInto(points);
+  const rows = rowsUpTo(rowsMax);
   const devices: number[] = [];
   const xids: number[] = [];
   const row = new CopiedRow();
@@ -116,10 +110,10 @@ async function foundBy(
     while (row.next()) {
       devices.push(row.int8() - 1);
       xids.push(readXid(row));
-      read(row, row.timestampMs(), devices.length - 1);
+      rows.read(row, row.timestampMs());
     }
   });
-  return { points: sliceColumns(points, 0, devices.length), devices, xids };
+  return { points: sliceColumns(rows.points, 0, rows.count), devices, xids };
 }
 
 /**

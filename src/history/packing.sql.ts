@@ -4,7 +4,7 @@ import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
 import type { PackedBlob } from './codec/packedBlob.ts';
-import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { COLUMN_NAMES, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import type { PackedRow, PackedSpan, SelectedPacked } from './packedPoints.sql.ts';
 import { PACKED_LIST, packedRowOf } from './packedPoints.sql.ts';
 import { positionColumns } from './points.sql.ts';
@@ -121,28 +121,26 @@ export async function selectRows(
   limit: number,
   rest: Rest,
 ): Promise<PointColumns> {
-  const points = emptyColumns(limit);
-  const { list, readerInto } = positionColumns(COLUMN_NAMES);
-  const read = readerInto(points);
-  let count = 0;
+  const { list, rowsUpTo } = positionColumns(COLUMN_NAMES);
+  const rows = rowsUpTo(limit);
   for (let hasMore = true; hasMore; ) {
-    const atOnce = Math.min(READ_AT_A_TIME, limit - count);
-    const nextMs = count === 0 ? fromMs : (points.recordedAtMs[count - 1] as number) + 1;
+    const atOnce = Math.min(READ_AT_A_TIME, limit - rows.count);
+    const nextMs = rows.count === 0 ? fromMs : rows.lastMs + 1;
     const query = sql`
       select ${list} from position
       where device_id = ${integers([deviceId])} and recorded_at >= ${instant(nextMs)} and recorded_at < ${instant(beforeMs)}
         and ${receivedBefore(receivedBeforeMs)}
       order by recorded_at limit ${integers([atOnce])}`;
-    const before = count;
+    const before = rows.count;
     const row = new CopiedRow();
     await sql.copy(query, (bytes) => {
       row.feed(bytes);
-      for (; row.next(); count++) read(row, row.timestampMs(), count);
+      while (row.next()) rows.read(row, row.timestampMs());
     });
-    hasMore = count - before === atOnce && count < limit;
+    hasMore = rows.count - before === atOnce && rows.count < limit;
     if (hasMore) await rest();
   }
-  return sliceColumns(points, 0, count);
+  return sliceColumns(rows.points, 0, rows.count);
 }
 
 /** The packed points of a device that begin in a time, in order, without the points. `toMs` is not included. */

@@ -58,7 +58,7 @@ export async function selectPoints(
   columns: readonly ColumnName[],
   limits: ReadLimits,
 ): Promise<PointsRead> {
-  const { list, nulls, readerInto } = positionColumns(columns);
+  const { list, nulls, rowsUpTo } = positionColumns(columns);
   const earliestMs = Math.min(...ranges.map(({ fromMs }) => fromMs));
   const latestMs = Math.max(...ranges.map(({ toMs }) => toMs));
   // One range is as long as all together, and the fewer the conditions the shorter the plan takes.
@@ -88,10 +88,7 @@ export async function selectPoints(
       limit ${integers([limits.packed])})
     union all
     select n, ${nulls}, null from asked`;
-  // Most ranges are all packed, and need no room for rows.
-  let rows = NO_ROWS;
-  let read: ReadRow = readerInto(rows);
-  let rowCount = 0;
+  const rows = rowsUpTo(limits.rows);
   let lastRowOf = 0;
   const rowsOf = ranges.map(() => 0);
   const packed: { readonly n: number; readonly row: PackedRow }[] = [];
@@ -103,11 +100,7 @@ export async function selectPoints(
       const n = row.int8() - 1;
       const recordedAtMs = row.timestampMsOrNull();
       if (recordedAtMs !== null) {
-        if (rowCount === 0) {
-          rows = emptyColumns(limits.rows, columns);
-          read = readerInto(rows);
-        }
-        read(row, recordedAtMs, rowCount++);
+        rows.read(row, recordedAtMs);
         rowsOf[n] = (rowsOf[n] as number) + 1;
         lastRowOf = n;
         continue;
@@ -122,7 +115,7 @@ export async function selectPoints(
   const last = ranges.length - 1;
   const until = earliest(
     { n: last, ms: (ranges[last] as PointRange).toMs },
-    rowCount === limits.rows ? { n: lastRowOf, ms: rows.recordedAtMs[rowCount - 1] as number } : null,
+    rows.count === limits.rows ? { n: lastRowOf, ms: rows.lastMs } : null,
     lastPacked !== undefined && packed.length === limits.packed
       ? { n: lastPacked.n, ms: lastPacked.row.lastMs }
       : null,
@@ -136,7 +129,7 @@ export async function selectPoints(
     return {
       ...{ n, fromMs, columns },
       toMs: n === until.n ? Math.min(toMs, until.ms) : toMs,
-      rows: at === start ? NO_ROWS : sliceColumns(rows, start, at),
+      rows: at === start ? NO_ROWS : sliceColumns(rows.points, start, at),
       packed: packedBy.get(n)?.map((each) => each.row) ?? [],
     };
   });
@@ -168,30 +161,67 @@ const POSITION: Readonly<Record<ColumnName, readonly [name: string, read: (row: 
   lates: ['late', (row) => Number(row.boolOrNull() ?? Number.NaN)],
 };
 
-/** Reads the columns behind `recorded_at` into place `n`. */
-type ReadRow = (row: CopiedRow, recordedAtMs: number, n: number) => void;
+/** Rows of a copy in columns, which have room for those that have come: most statements find few of what they may. */
+class ReadRows {
+  readonly #names: readonly ColumnName[];
+  readonly #most: number;
+  #points: PointColumns;
+  #readers: readonly { values: Float64Array; read: (row: CopiedRow) => number }[] = [];
+  count = 0;
 
-/** Columns of rows: as a list for a statement, as many nulls, and the reader of a copy. */
-export function positionColumns([first, ...others]: readonly ColumnName[]): {
+  constructor(names: readonly ColumnName[], most: number) {
+    this.#names = names;
+    this.#most = most;
+    this.#points = emptyColumns(0);
+  }
+
+  /** The first `count` places hold what was read. */
+  get points(): PointColumns {
+    return this.#points;
+  }
+
+  get lastMs(): number {
+    return this.#points.recordedAtMs[this.count - 1] as number;
+  }
+
+  /** Reads the columns behind `recorded_at`. */
+  read(row: CopiedRow, recordedAtMs: number): void {
+    const n = this.count++;
+    if (n === this.#points.count) this.#grow();
+    this.#points.recordedAtMs[n] = recordedAtMs;
+    const readers = this.#readers;
+    for (let c = 0; c < readers.length; c++) {
+      const { values, read } = readers[c]!;
+      values[n] = read(row);
+    }
+  }
+
+  #grow(): void {
+    const before = this.#points;
+    const places = emptyColumns(
+      Math.min(Math.max(FIRST_PLACES, PLACES_GROWTH * before.count), this.#most),
+      this.#names,
+    );
+    for (const name of this.#names) places[name].set(before[name]);
+    this.#points = places;
+    this.#readers = this.#names.slice(1).map((name) => ({ values: places[name], read: POSITION[name][1] }));
+  }
+}
+
+const FIRST_PLACES = 64;
+const PLACES_GROWTH = 4;
+
+/** Columns of rows, `recorded_at` first: as a list for a statement, as many nulls, and what reads at most so many rows of a copy. */
+export function positionColumns(columns: readonly ColumnName[]): {
   readonly list: RawSql;
   readonly nulls: RawSql;
-  readonly readerInto: (points: PointColumns) => ReadRow;
+  readonly rowsUpTo: (most: number) => ReadRows;
 } {
-  const names = [first as ColumnName, ...others].map((name) => POSITION[name][0]);
+  const names = columns.map((name) => POSITION[name][0]);
   return {
     list: new RawSql(names.join(', ')),
     nulls: new RawSql(names.map(() => 'null').join()),
-    readerInto: (points) => {
-      const times = points.recordedAtMs;
-      const readers = others.map((name) => ({ values: points[name], read: POSITION[name][1] }));
-      return (row, recordedAtMs, n) => {
-        times[n] = recordedAtMs;
-        for (let c = 0; c < readers.length; c++) {
-          const { values, read } = readers[c]!;
-          values[n] = read(row);
-        }
-      };
-    },
+    rowsUpTo: (most) => new ReadRows(columns, most),
   };
 }
 

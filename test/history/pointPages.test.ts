@@ -152,3 +152,11 @@ test('whoever leaves after a page leaves no connection behind, and no error that
   }
   assert.equal((await read(FIRST_MS, FIRST_MS)).length, 1);
 });
+
+test('the columns of few points have room for few', async () => {
+  const pages = await Array.fromAsync(
+    pointPages(sql, [worldId], deviceId, { fromMs: FIRST_MS + WEEK_MS, toMs: END_OF_TIME_MS }),
+  );
+  assert.ok(pages.length > 0);
+  for (const { recordedAtMs } of pages) assert.ok(recordedAtMs.buffer.byteLength < 1_000);
+});

@@ -42,9 +42,8 @@ async function selectRows(
   fromMs: number,
   sinceMs: number,
 ): Promise<{ readonly points: PointColumns; readonly ends: readonly number[] }> {
-  const points = emptyColumns(ROWS_AT_A_TIME, MOTION);
-  const { list, readerInto } = positionColumns(MOTION);
-  const read = readerInto(points);
+  const { list, rowsUpTo } = positionColumns(MOTION);
+  const rows = rowsUpTo(ROWS_AT_A_TIME);
   const counts = deviceIds.map(() => 0);
   // A subquery with an order is never joined in another way than device by device, so the order of the whole is known.
   const query = sql`
@@ -57,16 +56,15 @@ async function selectRows(
         and (n > 1 or recorded_at >= ${instant(sinceMs)})
       order by recorded_at limit ${integers([ROWS_AT_A_TIME])}) p
     limit ${integers([ROWS_AT_A_TIME])}`;
-  let count = 0;
   const row = new CopiedRow();
   await sql.copy(query, (bytes) => {
     row.feed(bytes);
     while (row.next()) {
       const n = row.int8() - 1;
-      read(row, row.timestampMs(), count++);
+      rows.read(row, row.timestampMs());
       counts[n] = counts[n]! + 1;
     }
   });
   let end = 0;
-  return { points: sliceColumns(points, 0, count), ends: counts.map((own) => (end += own)) };
+  return { points: sliceColumns(rows.points, 0, rows.count), ends: counts.map((own) => (end += own)) };
 }
