@@ -24,6 +24,8 @@ const IMEI = '350000000000001';
 const ANSWER_LIMIT_MS = patienceMs(20_000);
 /** Longer than a pod takes Postgres for lost after, with calls that wait for it. */
 const STANDSTILL_MS = 4_000;
+/** The processor belongs to the pod and to Postgres. */
+const BETWEEN_POLLS_MS = 100;
 /** What memory answers waits for Postgres for two seconds at most. */
 const MEMORY_LIMIT_MS = patienceMs(6_000);
 
@@ -396,6 +398,7 @@ describe('Postgres is harmed:', () => {
           repeat('200', FROM_MEMORY.length + 1),
         );
         assert.equal(await nameOf(), 'before', 'what is not acknowledged is not seen');
+        await sleep(BETWEEN_POLLS_MS);
       } while (performance.now() < untilMs);
       assert.deepEqual(await readiness(pod), { polls: '200 degraded', writes: 503, points: 503 });
       const { body } = await request(`${pod.api}/readyz`);
