@@ -386,6 +386,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
 
   test('the keyboard alone leads from the login over a new area to the logout', async () => {
     const { page, complaints } = await opened.visitAgain();
+    await page.reload(); // a page puts the focus into its first field once
     const tabTo = async (name: string, key = 'Tab'): Promise<void> => {
       for (let presses = 0; presses < 60; presses++) {
         await page.keyboard.press(key);

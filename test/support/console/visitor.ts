@@ -1,7 +1,8 @@
 import type { TestContext } from 'node:test';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core';
 import { PASSWORD } from '../http/application.ts';
 import { newContext } from '../http/browser.ts';
+import { waitFor } from '../waitFor.ts';
 
 /** A person with the console of a service in a browser. */
 export interface Visitor {
@@ -10,7 +11,7 @@ export interface Visitor {
   readonly complaints: string[];
   logIn(email: string): Promise<void>;
   show(view: string): Promise<void>;
-  /** Back at the login, as in a new tab. */
+  /** Back at the login with the settings of a new browser, and what the session before has asked for is answered. */
   startAnew(): Promise<void>;
 }
 
@@ -61,11 +62,25 @@ async function visitFrom(page: Page, api: string): Promise<Visitor> {
   page.on('request', (request) => {
     if (new URL(request.url()).origin !== api) complaints.push(`asked: ${request.url()}`);
   });
+  const unanswered = new Set<Request>();
+  page.on('request', (request) => {
+    if (!new URL(request.url()).pathname.endsWith('/stream')) unanswered.add(request);
+  });
+  const answer = (request: Request) => void unanswered.delete(request);
+  page.on('requestfinished', answer);
+  page.on('requestfailed', answer);
   const open = async () => {
+    unanswered.clear();
     await page.goto(`${api}/console`);
     await page.waitForSelector('form');
   };
+  /** All that the browser keeps but when a tab last had the stream. */
+  const settings = () =>
+    page.evaluate<string>(
+      "JSON.stringify(Object.entries(localStorage).filter(([name]) => name !== 'fleet-stream-at').sort())",
+    );
   await open();
+  const usual = await settings();
   return {
     page,
     complaints,
@@ -79,8 +94,20 @@ async function visitFrom(page: Page, api: string): Promise<Visitor> {
       await page.unrouteAll();
       await page.emulateMedia({ colorScheme: null });
       await page.setViewportSize(VIEWPORT);
-      await page.evaluate('sessionStorage.clear(); localStorage.clear()');
-      await open();
+      // A logout costs a tenth of what loading the page anew costs. A failed test may have left something in front of it.
+      await page
+        .locator('header button', { hasText: 'Log out' })
+        .evaluateAll(([leave]) => (leave as HTMLElement | undefined)?.click());
+      await page.waitForSelector('input[type="password"]');
+      await page.evaluate("location.hash = '#map'");
+      if ((await settings()) !== usual || (await page.evaluate('sessionStorage.length')) !== 0) {
+        await page.evaluate('sessionStorage.clear(); localStorage.clear()');
+        await open();
+      }
+      await waitFor(
+        () => unanswered.size === 0,
+        () => `not answered: ${[...unanswered].map((request) => request.url()).join()}`,
+      );
       complaints.length = 0;
     },
     show: (view) => page.getByRole('link', { name: view, exact: true }).click(),
