@@ -3,6 +3,7 @@ import type { Express } from 'express';
 import { NOBODY, thenAtOnce } from '../access/authorizer.ts';
 import type { KeyState } from '../access/credentials.ts';
 import { type Clock, DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
+import { WorkTurns } from '../lib/workTurns.ts';
 import type { Span } from '../traces/span.ts';
 import type { CallerOf, Traces } from '../traces/traces.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
@@ -31,6 +32,7 @@ import { type BodyOwner, type BodyPorts, withBody } from './requestBody.ts';
 import type { Call, Route } from './route.ts';
 import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';
 import type { Shedder } from './shedder.ts';
+import type { ShedClass } from './shedding.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
 export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
@@ -39,7 +41,7 @@ export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
   readonly probes: Probes;
   readonly observe: Observe;
   readonly traces: CallTraces | null;
-  readonly shedder: Pick<Shedder, 'isActive' | 'refuse'>;
+  readonly shedder: Pick<Shedder, 'isActive' | 'isRefusing' | 'refuse' | 'noteWait'>;
   /** Adds the pages for people: no key is asked for on them. */
   readonly addPages: (app: Express) => void;
 }
@@ -114,7 +116,8 @@ export function apiListener(ports: ApiPorts): RequestListener {
     const found = table.find(url as string);
     return found === null || (found.path === null && PAGE.test(url as string)) ? null : found;
   };
-  const answer = (found: FoundPath, exchange: Exchange) => answerCall(ports, found, exchange);
+  const turns = new CallTurns((shedAs, waitedMs) => ports.shedder.noteWait(shedAs, waitedMs));
+  const answer = (found: FoundPath, exchange: Exchange) => answerCall(ports, turns, found, exchange);
   return dispatcher<FoundPath>(
     { probes, observe, traces, callerOf, find, exchange: newExchange, answer, fail },
     expressApp(observe, (app) => addPages(app, ports), fail),
@@ -149,23 +152,96 @@ function newExchange(
   };
 }
 
-function answerCall(ports: ApiPorts, found: FoundPath, exchange: Exchange): Answer | Promise<Answer> {
+function answerCall(
+  ports: ApiPorts,
+  turns: CallTurns,
+  found: FoundPath,
+  exchange: Exchange,
+): Answer | Promise<Answer> {
   if (ports.shedder.isActive) {
     // Before anything is done for the call: a refusal has to cost less than an answer.
     const mounted = found.path?.byMethod.get(exchange.request.method as string);
-    if (mounted !== undefined) {
+    if (mounted !== undefined && ports.shedder.isRefusing(mounted.route.shedAs)) {
       const refusal = ports.shedder.refuse(mounted.route.shedAs, likelyCaller(ports, exchange.request));
       if (refusal !== null) return refusal;
     }
   }
   const nowMs = ports.clock();
   const admission = exchange.span?.step('admission') ?? null;
-  return thenAtOnce(authorizeRequest(ports, exchange.request, found.version, nowMs, admission), (decision) =>
-    decision.kind === 'granted'
-      ? answerCaller(ports, found, exchange, decision.caller, nowMs)
-      : deniedAnswer(decision, found.version),
+  return thenAtOnce(
+    authorizeRequest(ports, exchange.request, found.version, nowMs, admission),
+    (decision) => {
+      if (decision.kind !== 'granted') return deniedAnswer(decision, found.version);
+      const { caller } = decision;
+      if (!turns.isOver()) return answerCaller(ports, found, exchange, caller, nowMs);
+      const owner = caller === NOBODY ? clientOf(ports, exchange.request).network : caller.accountId;
+      const shedAs = found.path?.byMethod.get(exchange.request.method as string)?.route.shedAs ?? 'poll';
+      return turns.next(shedAs, owner, exchange, () => answerCaller(ports, found, exchange, caller, nowMs));
+    },
   );
 }
+
+/** How long calls that have arrived together are answered without a pause. */
+const TURN_MS = 4;
+/**
+ * And in each turn those that wait: at least one call of each class, and polls until their time is over. To read and write a
+ * call takes some four times as long as to answer it.
+ */
+const WAITING_MS: Readonly<Record<ShedClass, number>> = { bulk: 0, poll: 1 };
+/** With more, calls are answered without a pause: then no more are read than are answered. */
+export const WAITING_CALLS_MAX = 4_096;
+
+/**
+ * A turn of the event loop brings up to a thousand calls, and each may take a millisecond. What is not answered when the turn
+ * is over waits for one of the next, so that points, probes and answers of Postgres are read between. Accounts then take
+ * turns, so a caller with a thousand connections holds up its own calls, and polls pass lists.
+ */
+export class CallTurns {
+  readonly #turns: Readonly<Record<ShedClass, WorkTurns<BodyOwner>>> = {
+    bulk: new WorkTurns(WAITING_MS.bulk),
+    poll: new WorkTurns(WAITING_MS.poll),
+  };
+  readonly #onWaited: Shedder['noteWait'];
+  readonly #end = (): void => {
+    this.#endsMs = 0;
+  };
+  #waiting = 0;
+  /** 0: no call has come since the last turn. */
+  #endsMs = 0;
+
+  /** `onWaited` is told how long a call that had to wait has waited. */
+  constructor(onWaited: Shedder['noteWait']) {
+    this.#onWaited = onWaited;
+  }
+
+  /** Whether a call has to wait for its turn. */
+  isOver(): boolean {
+    if (this.#waiting > 0) return this.#waiting < WAITING_CALLS_MAX;
+    const nowMs = performance.now();
+    if (this.#endsMs === 0) {
+      this.#endsMs = nowMs + TURN_MS;
+      setImmediate(this.#end);
+    }
+    return nowMs > this.#endsMs;
+  }
+
+  async next(
+    shedAs: ShedClass,
+    owner: BodyOwner,
+    { startedAtMs, response }: Exchange,
+    answer: () => Answer | Promise<Answer>,
+  ): Promise<Answer> {
+    this.#waiting++;
+    return this.#turns[shedAs].once(owner, () => {
+      this.#waiting--;
+      this.#onWaited(shedAs, performance.now() - startedAtMs);
+      return response.destroyed ? NOBODY_WAITS : answer();
+    });
+  }
+}
+
+/** Never sent. */
+const NOBODY_WAITS = errorAnswer('SERVICE_UNAVAILABLE');
 
 function answerCaller(
   ports: ApiPorts,

@@ -12,6 +12,9 @@ const ANSWERS: Readonly<Record<ShedClass, Answer>> = {
   poll: { ...errorAnswer('SERVICE_UNAVAILABLE', MESSAGE), headers: { 'Retry-After': '1' } },
 };
 
+/** A list may wait for its turn as much longer than a poll. */
+const BULK_PATIENCE = 10;
+
 /** What is measured of a call counts for so long. */
 const COST_WINDOW_MS = 10_000;
 const ACCOUNTS_MAX = 4_096;
@@ -36,7 +39,7 @@ interface ShedderPorts {
 export class Shedder {
   /** False: no call is refused. */
   isActive = false;
-  /** How late the event loop was at the last measurement. */
+  /** How late polls were at the last measurement: by the event loop, and by the calls that were before them. */
   lateMs = 0;
   readonly #ports: ShedderPorts;
   #shedding: Shedding = NO_SHEDDING;
@@ -48,6 +51,8 @@ export class Shedder {
   readonly #workedMs = new RecentSums<LikelyCaller>(COST_WINDOW_MS, ACCOUNTS_MAX);
   readonly #wentOn = new RecentSums<LikelyCaller>(COST_WINDOW_MS, ACCOUNTS_MAX);
   #lookedAtMs = 0;
+  /** Of the calls that have waited since then. */
+  readonly #waited: Readonly<Record<ShedClass, Mean>> = { bulk: new Mean(), poll: new Mean() };
   #timer: NodeJS.Timeout | undefined;
 
   constructor(ports: ShedderPorts) {
@@ -60,8 +65,15 @@ export class Shedder {
     this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
   }
 
+  /** No call is refused from now on. */
   stop(): void {
     clearInterval(this.#timer);
+    this.isActive = false;
+  }
+
+  /** Whether some calls of the class are refused. */
+  isRefusing(shedAs: ShedClass): boolean {
+    return this.#shedding[shedAs].share > 0;
   }
 
   /** The answer to a call that is refused; null: it may go on. */
@@ -73,6 +85,11 @@ export class Shedder {
     }
     if (shedAs === 'bulk') this.#wentOn.add(caller, 1);
     return null;
+  }
+
+  /** Notes how long a call has waited for its turn. */
+  noteWait(shedAs: ShedClass, waitedMs: number): void {
+    this.#waited[shedAs].add(waitedMs);
   }
 
   /** Notes processor time that a computation has taken while calls are refused. `key`: whose it is, see WorkTurns. */
@@ -89,23 +106,43 @@ export class Shedder {
     const nowMs = performance.now();
     const elapsedMs = nowMs - this.#lookedAtMs;
     this.#lookedAtMs = nowMs;
-    this.lateMs = Math.max(0, elapsedMs - LOOK_EVERY_MS);
+    const poll = Math.max(0, elapsedMs - LOOK_EVERY_MS, this.#waited.poll.take());
+    const lateMs = { bulk: Math.max(poll, this.#waited.bulk.take() / BULK_PATIENCE), poll };
+    this.lateMs = poll;
     const before = this.#shedding;
-    this.#shedding = stepShedding(before, this.lateMs, elapsedMs);
+    this.#shedding = stepShedding(before, lateMs, elapsedMs);
     this.isActive = this.#shedding.bulk.share > 0;
     this.#workedMs.advance(nowMs);
     this.#wentOn.advance(nowMs);
     for (const shedAs of SHED_CLASSES) {
       const { share } = this.#shedding[shedAs];
       this.#shares[shedAs].share(1 - share, nowMs);
-      this.#say(shedAs, before[shedAs].share, share);
+      this.#say(shedAs, lateMs[shedAs], before[shedAs].share, share);
     }
   }
 
-  #say(shedAs: ShedClass, before: number, now: number): void {
-    const fields = { class: shedAs, late_ms: Math.round(this.lateMs) };
+  #say(shedAs: ShedClass, lateMs: number, before: number, now: number): void {
+    const fields = { class: shedAs, late_ms: Math.round(lateMs) };
     if (before === 0 && now > 0)
       this.#ports.log.warn(fields, 'the event loop is late: calls of this class are refused');
     if (before > 0 && now === 0) this.#ports.log.info(fields, 'calls of this class are no longer refused');
+  }
+}
+
+/** The mean of what was added since it was taken last; 0 of nothing. */
+class Mean {
+  #sum = 0;
+  #count = 0;
+
+  add(value: number): void {
+    this.#sum += value;
+    this.#count++;
+  }
+
+  take(): number {
+    const mean = this.#count === 0 ? 0 : this.#sum / this.#count;
+    this.#sum = 0;
+    this.#count = 0;
+    return mean;
   }
 }

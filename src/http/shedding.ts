@@ -44,14 +44,18 @@ const NOTHING: ClassShed = { share: 0, lateForMs: 0 };
 export const NO_SHEDDING: Shedding = { bulk: NOTHING, poll: NOTHING };
 
 /**
- * What is refused after a look at the event loop, which was late by `lateMs`, `elapsedMs` after the look before. Polls are
- * refused only while all of bulk is, and bulk comes back only after all polls have.
+ * What is refused after a look that found the calls of a class, or the event loop, late by `lateMs`, `elapsedMs` after the look
+ * before. Polls are refused only while all of bulk is, and bulk comes back only after all polls have.
  */
-export function stepShedding({ bulk, poll }: Shedding, lateMs: number, elapsedMs: number): Shedding {
+export function stepShedding(
+  { bulk, poll }: Shedding,
+  lateMs: Readonly<Record<ShedClass, number>>,
+  elapsedMs: number,
+): Shedding {
   const lookMs = Math.min(elapsedMs, LOOK_MAX_MS);
   return {
-    bulk: poll.share > 0 ? bulk : stepClass(bulk, SHED_LIMITS.bulk, lateMs, lookMs),
-    poll: bulk.share < 1 ? NOTHING : stepClass(poll, SHED_LIMITS.poll, lateMs, lookMs),
+    bulk: poll.share > 0 ? bulk : stepClass(bulk, SHED_LIMITS.bulk, lateMs.bulk, lookMs),
+    poll: bulk.share < 1 ? NOTHING : stepClass(poll, SHED_LIMITS.poll, lateMs.poll, lookMs),
   };
 }
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { errorAnswer } from '../../src/http/answer.ts';
-import type { LikelyCaller } from '../../src/http/shedder.ts';
+import { type LikelyCaller, Shedder } from '../../src/http/shedder.ts';
 import {
   NO_SHEDDING,
   SHED_CLASSES,
   SHED_LIMITS,
+  type ShedClass,
   type Shedding,
   STANDING_MS,
   stepShedding,
@@ -24,7 +25,7 @@ interface Looks {
 const after = (looks: readonly Looks[], from: Shedding = NO_SHEDDING): Shedding =>
   looks.reduce((shedding, { lateMs, everyMs = lateMs + 50, count }) => {
     let next = shedding;
-    for (let n = 0; n < count; n++) next = stepShedding(next, lateMs, everyMs);
+    for (let n = 0; n < count; n++) next = stepShedding(next, { bulk: lateMs, poll: lateMs }, everyMs);
     return next;
   }, from);
 const shares = ({ bulk, poll }: Shedding) => [bulk.share, poll.share];
@@ -122,6 +123,49 @@ test('every route has a class: on v3 polls are these, and all else is bulk', () 
   assert.deepEqual(polls.toSorted(), POLLS);
 });
 
+describe('calls that wait for their turn', () => {
+  /** A shedder after looks of six seconds, before each of which a call of each class had waited so long. */
+  function afterWaiting(t: TestContext, waitedMs: Readonly<Record<ShedClass, number>>): Shedder {
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const log = { warn: () => undefined, info: () => undefined };
+    const shedder = new Shedder({ log, onRefused: () => undefined });
+    shedder.start();
+    for (let n = 0; n < 120; n++) {
+      for (const shedAs of SHED_CLASSES) {
+        shedder.noteWait(shedAs, waitedMs[shedAs] / 2);
+        shedder.noteWait(shedAs, waitedMs[shedAs] * 1.5);
+      }
+      nowMs += 50;
+      t.mock.timers.tick(50);
+    }
+    return shedder;
+  }
+
+  const cases = [
+    ['polls for a moment', { bulk: 0, poll: 90 }, [false, false]],
+    ['polls', { bulk: 0, poll: 110 }, [true, false]],
+    ['polls for very long', { bulk: 0, poll: 510 }, [true, true]],
+    ['lists for less than a second', { bulk: 900, poll: 0 }, [false, false]],
+    ['lists', { bulk: 1_100, poll: 0 }, [true, false]],
+    ['lists for very long', { bulk: 60_000, poll: 0 }, [true, false]],
+  ] as const;
+  for (const [what, waitedMs, refused] of cases) {
+    test(`make the pod refuse or not: ${what}`, (t) => {
+      const shedder = afterWaiting(t, waitedMs);
+      assert.equal(shedder.lateMs, waitedMs.poll);
+      assert.deepEqual(
+        SHED_CLASSES.map((shedAs) => shedder.isRefusing(shedAs)),
+        refused,
+      );
+      assert.equal(shedder.isActive, refused[0]);
+      shedder.stop();
+      assert.equal(shedder.isActive, false);
+    });
+  }
+});
+
 describe('while bulk is refused', async () => {
   const refused = { ...errorAnswer('SERVICE_UNAVAILABLE', 'too much'), headers: { 'Retry-After': '5' } };
   const callers: LikelyCaller[] = [];
@@ -132,6 +176,8 @@ describe('while bulk is refused', async () => {
         callers.push(caller);
         return shedAs === 'bulk' ? refused : null;
       },
+      isRefusing: () => true,
+      noteWait: () => undefined,
     },
   });
   server.unref();

@@ -178,7 +178,12 @@ interface SideOptions {
   readonly traces?: ApiPorts['traces'];
 }
 
-const CALM: ApiPorts['shedder'] = { isActive: false, refuse: () => null };
+const CALM: ApiPorts['shedder'] = {
+  isActive: false,
+  isRefusing: () => false,
+  refuse: () => null,
+  noteWait: () => undefined,
+};
 
 export async function serveSide(
   { fleet, areas }: SideMemory = smallMemory(),

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { describe, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { errorAnswer } from '../../src/http/answer.ts';
+import { CallTurns, WAITING_CALLS_MAX } from '../../src/http/dispatcher.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import type { ShedClass } from '../../src/http/shedding.ts';
+import { keyOf, OTHER_WORLD, serveSide } from '../support/http/apiSide.ts';
+import { spin } from '../support/spin.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** Longer than calls that have arrived together are answered without a pause. */
+const LONG_MS = 10;
+const ANSWER = errorAnswer('NOT_FOUND');
+
+const exchangeOf = (hasLeft: boolean): Exchange =>
+  ({ startedAtMs: performance.now(), response: { destroyed: hasLeft } }) as Exchange;
+
+/** Turns, and in which order calls were answered. */
+function watchedTurns() {
+  const answered: string[] = [];
+  const waited: ShedClass[] = [];
+  const turns = new CallTurns((shedAs, waitedMs) => {
+    assert.ok(waitedMs >= 0);
+    waited.push(shedAs);
+  });
+  const call = (shedAs: ShedClass, owner: number, name: string, hasLeft = false) =>
+    turns.next(shedAs, owner, exchangeOf(hasLeft), () => {
+      answered.push(name);
+      return ANSWER;
+    });
+  return { turns, answered, waited, call };
+}
+
+describe('calls that have arrived together', () => {
+  test('are answered at once while they take little time, and again in the next turn', async () => {
+    const { turns } = watchedTurns();
+    assert.equal(turns.isOver(), false);
+    assert.equal(turns.isOver(), false);
+    spin(LONG_MS);
+    assert.equal(turns.isOver(), true);
+    await nextTurn();
+    assert.equal(turns.isOver(), false);
+  });
+
+  test('wait while others do, though the turn is a new one', async () => {
+    const { turns, call } = watchedTurns();
+    const calls = [call('poll', 1, 'first')];
+    assert.equal(turns.isOver(), true);
+    await Promise.all(calls);
+    assert.equal(turns.isOver(), false);
+  });
+
+  test('take turns by account', async () => {
+    const { answered, call } = watchedTurns();
+    const ofOne = ['1', '2', '3', '4'].map((name) => call('poll', 1, name));
+    await Promise.all([...ofOne, call('poll', 2, 'other')]);
+    assert.deepEqual(answered, ['1', 'other', '2', '3', '4']);
+  });
+
+  test('that are polls pass lists, of which one goes on in each turn', async () => {
+    const { answered, waited, call } = watchedTurns();
+    const lists = [1, 2, 3].map((owner) => call('bulk', owner, `list ${owner}`));
+    const polls = [1, 2, 3].map((owner) => call('poll', owner, `poll ${owner}`));
+    await Promise.all([...lists, ...polls]);
+    assert.deepEqual(answered, ['list 1', 'poll 1', 'poll 2', 'poll 3', 'list 2', 'list 3']);
+    assert.deepEqual(waited, ['bulk', 'poll', 'poll', 'poll', 'bulk', 'bulk']);
+  });
+
+  test('whose caller has left are not answered', async () => {
+    const { answered, call } = watchedTurns();
+    await Promise.all([call('poll', 1, 'gone', true), call('poll', 1, 'here')]);
+    assert.deepEqual(answered, ['here']);
+  });
+
+  test('do not wait where thousands do', async () => {
+    const { turns, answered, call } = watchedTurns();
+    const calls = Array.from({ length: WAITING_CALLS_MAX - 1 }, (_, n) => call('poll', n, String(n)));
+    assert.equal(turns.isOver(), true);
+    calls.push(call('poll', 0, 'last'));
+    assert.equal(turns.isOver(), false);
+    await Promise.all(calls);
+    assert.equal(answered.length, WAITING_CALLS_MAX);
+  });
+});
+
+test('a call is not held up by sixty slow ones of another account that come before it', async () => {
+  const slow = 60;
+  let begun = 0;
+  let before = slow;
+  const { server, url } = await serveSide(undefined, {
+    asked: ({ caller }) => {
+      if (caller.accountId === OTHER_WORLD) {
+        before = begun;
+      } else {
+        begun++;
+        spin(LONG_MS / 2);
+      }
+      return { status: 200, body: '{}' };
+    },
+  });
+  server.unref();
+  let accepted = 0;
+  server.on('connection', () => accepted++);
+  const keys = [...Array.from({ length: slow }, () => keyOf('now')), keyOf('other')];
+  const sockets = keys.map(() => connect(Number(new URL(url).port), '127.0.0.1'));
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  await waitFor(() => accepted === sockets.length);
+  const answers = sockets.map((socket) => once(socket, 'data'));
+  for (const [n, socket] of sockets.entries())
+    socket.write(`GET /api/v3/asked HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${keys[n]}\r\n\r\n`);
+  for (const answer of answers) assert.match(String((await answer)[0]), /^HTTP\/1.1 200 /);
+  for (const socket of sockets) socket.destroy();
+  assert.equal(begun, slow);
+  assert.ok(before < slow / 2, `${before} of ${slow} were answered before it`);
+});
