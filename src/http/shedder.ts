@@ -12,6 +12,12 @@ const ANSWERS: Readonly<Record<ShedClass, Answer>> = {
   poll: { ...errorAnswer('SERVICE_UNAVAILABLE', MESSAGE), headers: { 'Retry-After': '1' } },
 };
 
+/**
+ * A refusal waits for so long: it costs nearly as much as a poll, and a caller that asks again at once would cost as much as
+ * all polls together. So each connection gets one refusal in this time.
+ */
+const HOLD_MS: Readonly<Record<ShedClass, number>> = { bulk: 4_000, poll: 500 };
+
 /** A list may wait for its turn as much longer than a poll. */
 const BULK_PATIENCE = 10;
 
@@ -50,6 +56,10 @@ export class Shedder {
   /** Of bulk, by account: the processor time of its long computations, and the calls that went on. */
   readonly #workedMs = new RecentSums<LikelyCaller>(COST_WINDOW_MS, ACCOUNTS_MAX);
   readonly #wentOn = new RecentSums<LikelyCaller>(COST_WINDOW_MS, ACCOUNTS_MAX);
+  readonly #held: Readonly<Record<ShedClass, HeldAnswers>> = {
+    bulk: new HeldAnswers(HOLD_MS.bulk),
+    poll: new HeldAnswers(HOLD_MS.poll),
+  };
   #lookedAtMs = 0;
   /** Of the calls that have waited since then. */
   readonly #waited: Readonly<Record<ShedClass, Mean>> = { bulk: new Mean(), poll: new Mean() };
@@ -65,10 +75,11 @@ export class Shedder {
     this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
   }
 
-  /** No call is refused from now on. */
+  /** No call is refused from now on; refusals that wait are given at once. */
   stop(): void {
     clearInterval(this.#timer);
     this.isActive = false;
+    for (const shedAs of SHED_CLASSES) this.#held[shedAs].release(Number.POSITIVE_INFINITY);
   }
 
   /** Whether some calls of the class are refused. */
@@ -76,12 +87,12 @@ export class Shedder {
     return this.#shedding[shedAs].share > 0;
   }
 
-  /** The answer to a call that is refused; null: it may go on. */
-  refuse(shedAs: ShedClass, caller: LikelyCaller): Answer | null {
+  /** The answer to a call that is refused, see HOLD_MS; null: it may go on. */
+  refuse(shedAs: ShedClass, caller: LikelyCaller): Answer | Promise<Answer> | null {
     const cost = shedAs === 'poll' ? 1 : this.#meanMs(caller);
     if (this.#shares[shedAs].isRefused(caller, cost)) {
       this.#ports.onRefused(shedAs);
-      return ANSWERS[shedAs];
+      return this.#held[shedAs].hold(ANSWERS[shedAs], this.#lookedAtMs);
     }
     if (shedAs === 'bulk') this.#wentOn.add(caller, 1);
     return null;
@@ -117,6 +128,7 @@ export class Shedder {
     for (const shedAs of SHED_CLASSES) {
       const { share } = this.#shedding[shedAs];
       this.#shares[shedAs].share(1 - share, nowMs);
+      this.#held[shedAs].release(nowMs);
       this.#say(shedAs, lateMs[shedAs], before[shedAs].share, share);
     }
   }
@@ -144,5 +156,32 @@ class Mean {
     this.#sum = 0;
     this.#count = 0;
     return mean;
+  }
+}
+
+/** Answers that are given at once where as many wait. */
+export const HELD_MAX = 4_096;
+
+/** Answers that wait for the same time each. */
+export class HeldAnswers {
+  readonly #holdMs: number;
+  /** First what has waited longest. */
+  readonly #held: { readonly dueMs: number; readonly give: () => void }[] = [];
+
+  constructor(holdMs: number) {
+    this.#holdMs = holdMs;
+  }
+
+  hold(answer: Answer, nowMs: number): Answer | Promise<Answer> {
+    if (this.#held.length >= HELD_MAX) return answer;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    this.#held.push({ dueMs: nowMs + this.#holdMs, give: () => resolve(answer) });
+    return promise;
+  }
+
+  /** Gives what is due. */
+  release(nowMs: number): void {
+    const left = this.#held.findIndex(({ dueMs }) => dueMs > nowMs);
+    for (const { give } of this.#held.splice(0, left === -1 ? this.#held.length : left)) give();
   }
 }

@@ -15,6 +15,9 @@ const owner = ownerPod({ devices: [{ imei: VAN }], sheds: true }, ({ pod }) => p
 
 const { pod } = owner;
 
+/** At least so long after it was asked for, a list is refused. */
+const HELD_MS = 3_900;
+
 /** Holds up the event loop for 0.18 s in each of its turns, without using the processor, until it is called. */
 function blockLoop(): () => void {
   const cell = new Int32Array(new SharedArrayBuffer(4));
@@ -36,10 +39,16 @@ test('a pod whose event loop is late refuses lists, and answers polls, points, p
   const end = blockLoop();
   t.after(end);
   const list = () => pod.get('/api/v3/devices', owner.key);
-  await waitFor(async () => (await list()).status === 503);
+  const state = async () => (await request(`${pod.api}/readyz`)).body.status;
+  await waitFor(async () => (await state()) === 'degraded');
+  const askedAtMs = performance.now();
   // Once all lists are refused, each is.
   await waitFor(async () =>
     (await Promise.all([list(), list(), list()])).every(({ status }) => status === 503),
+  );
+  assert.ok(
+    performance.now() - askedAtMs >= HELD_MS,
+    'a refusal comes late, so that nobody asks again at once',
   );
   const [refused, nearest, stored, ready, metrics, page] = await Promise.all([
     list(),
@@ -59,6 +68,6 @@ test('a pod whose event loop is late refuses lists, and answers polls, points, p
   assert.match(metrics.text, /^fleet_event_loop_late_seconds 0\.[1-9]/m);
   assert.equal(page.status, 200);
   end();
-  await waitFor(async () => (await request(`${pod.api}/readyz`)).body.status === 'ready');
+  await waitFor(async () => (await state()) === 'ready');
   assert.equal((await list()).status, 200);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { errorAnswer } from '../../src/http/answer.ts';
-import { type LikelyCaller, Shedder } from '../../src/http/shedder.ts';
+import { type Answer, errorAnswer } from '../../src/http/answer.ts';
+import { HELD_MAX, HeldAnswers, type LikelyCaller, Shedder } from '../../src/http/shedder.ts';
 import {
   NO_SHEDDING,
   SHED_CLASSES,
@@ -121,6 +121,35 @@ test('every route has a class: on v3 polls are these, and all else is bulk', () 
     .filter(({ versions, shedAs }) => versions.includes('v3') && shedAs === 'poll')
     .map(({ method, path }) => `${method} ${path}`);
   assert.deepEqual(polls.toSorted(), POLLS);
+});
+
+describe('answers that are held', () => {
+  const answer = errorAnswer('SERVICE_UNAVAILABLE');
+
+  /** Which of the answers have been given. */
+  async function givenOf(answers: readonly (Answer | Promise<Answer>)[]): Promise<boolean[]> {
+    const held = Symbol('held');
+    return Promise.all(answers.map(async (each) => (await Promise.race([each, held])) !== held));
+  }
+
+  test('are given when each has waited for its time', async () => {
+    const answers = new HeldAnswers(100);
+    const asked = [answers.hold(answer, 0), answers.hold(answer, 40), answers.hold(answer, 90)];
+    answers.release(99);
+    assert.deepEqual(await givenOf(asked), [false, false, false]);
+    answers.release(140);
+    assert.deepEqual(await givenOf(asked), [true, true, false]);
+    answers.release(Number.POSITIVE_INFINITY);
+    assert.deepEqual(await Promise.all(asked), [answer, answer, answer]);
+  });
+
+  test('are given at once where thousands wait', () => {
+    const answers = new HeldAnswers(100);
+    for (let n = 0; n < HELD_MAX; n++) assert.ok(answers.hold(answer, n) instanceof Promise);
+    assert.equal(answers.hold(answer, 0), answer);
+    answers.release(100);
+    assert.ok(answers.hold(answer, 0) instanceof Promise);
+  });
 });
 
 describe('calls that wait for their turn', () => {
