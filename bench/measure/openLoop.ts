@@ -19,8 +19,10 @@ export interface OpenLoad extends HttpCalls {
   readonly perSecond: number;
   /** More are opened, up to so many, when all others wait for answers. */
   readonly connectionsMax?: number;
-  /** The server gets more than it can do: answers may be 503 or not come in time, and nothing is sent after the end. */
+  /** The server gets more than it can do: answers may be 503, and those that have not come at the end do not count. */
   readonly overloads?: true;
+  /** What is answered in this time does not count. */
+  readonly settleMs?: number;
 }
 
 export interface OpenResult {
@@ -28,7 +30,7 @@ export interface OpenResult {
   readonly completed: number;
   /** Answered with 503. */
   readonly refused: number;
-  /** From the start to the last answer. */
+  /** From the start, or the end of `settleMs`, to the last answer. */
   readonly seconds: number;
   /** Encoded Latencies, each from when a call was due until all of its answer was there. */
   readonly latencies: string;
@@ -40,14 +42,17 @@ const CONNECTIONS = 64;
 const UNUSED_MAX = 128;
 const TICK_MS = 1;
 const ANSWER_LIMIT_MS = 10_000;
-/** Above this rate a timer is too coarse: the generator looks at the clock without a pause and takes a whole core. */
+/**
+ * Above this rate a timer is too coarse: the generator looks at the clock without a pause and takes a whole core. Not where
+ * the server gets too much: its answers take longer than a timer.
+ */
 const TIMER_PER_SECOND_MAX = 5_000;
 
 /**
  * Makes calls at random times (Poisson), like many independent clients. When all connections wait for answers, a call
  * is sent late, but its time runs from when it was due: a pause of the server affects every call of that time.
  * Returns what ends the load: it resolves when all calls that were due by then are answered, and rejects when one was not, or
- * by anything but 200. Where the server gets too much, neither 503 nor a missing answer is an error.
+ * by anything but 200. Where the server gets too much, it resolves at once, and 503 is no error.
  */
 export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenResult>> {
   const latencies = new Latencies();
@@ -60,24 +65,31 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
   done.promise.catch(() => undefined); // reported at the end
   let sent = 0;
   let answered = 0;
+  let completed = 0;
   let refused = 0;
   /** Connections that have had an answer. */
   let used = 0;
   let isOver = false;
-  let startMs = performance.now();
+  let countsFromMs = 0;
   let endMs = Number.POSITIVE_INFINITY;
   const finish = (failed: Error | null) => {
     isOver = true;
     for (const { socket } of connections) socket.destroy();
-    const seconds = (performance.now() - startMs) / 1_000;
-    if (failed === null)
-      done.resolve({ completed: answered - refused, refused, seconds, latencies: latencies.encoded() });
+    const seconds = (performance.now() - countsFromMs) / 1_000;
+    if (failed === null) done.resolve({ completed, refused, seconds, latencies: latencies.encoded() });
     else done.reject(failed);
   };
   const onAnswer = (connection: Connection) => {
     if (connection.answers++ === 0) used++;
-    if (connection.isRefused) refused++;
-    else latencies.add(performance.now() - connection.dueMs);
+    const nowMs = performance.now();
+    if (nowMs >= countsFromMs) {
+      if (connection.isRefused) {
+        refused++;
+      } else {
+        completed++;
+        latencies.add(nowMs - connection.dueMs);
+      }
+    }
     answered++;
     idle.push(connection);
     sendDue();
@@ -93,7 +105,8 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
   for (let n = 0; n < CONNECTIONS; n++) connectOnce();
   await Promise.all(connections.map(({ socket }) => once(socket, 'connect')));
   idle.push(...connections);
-  startMs = performance.now();
+  const startMs = performance.now();
+  countsFromMs = startMs + (load.settleMs ?? 0);
   let dueMs = startMs + gapMs();
   const sendDue = () => {
     const untilMs = Math.min(performance.now(), endMs);
@@ -105,18 +118,17 @@ export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenR
     }
     if (dueMs > endMs && answered === sent && !isOver) finish(null);
   };
-  const next =
-    load.perSecond > TIMER_PER_SECOND_MAX ? setImmediate : (go: () => void) => setTimeout(go, TICK_MS);
+  const isFast = load.perSecond > TIMER_PER_SECOND_MAX && load.overloads !== true;
+  const next = isFast ? setImmediate : (go: () => void) => setTimeout(go, TICK_MS);
   const go = () => {
     sendDue();
     if (!isOver) next(go);
   };
   go();
   return () => {
+    if (load.overloads === true) finish(null);
     endMs = sent === 0 ? dueMs : performance.now(); // at least one call
-    if (load.overloads === true) dueMs = Number.POSITIVE_INFINITY;
-    const failed = load.overloads === true ? null : new Error('a call has no answer');
-    setTimeout(() => finish(failed), ANSWER_LIMIT_MS).unref();
+    setTimeout(() => finish(new Error('a call has no answer')), ANSWER_LIMIT_MS).unref();
     return done.promise;
   };
 }
