@@ -20,16 +20,12 @@ const npm = (cwd: string, ...args: string[]) => run('npm', args, { cwd, maxBuffe
 process.exitCode = await main();
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '6' } },
-  });
-  const [ref, ...cases] = positionals;
-  const rounds = Number(values.rounds);
-  if (ref === undefined || !(Number.isInteger(rounds) && rounds >= 2 && rounds <= ROUNDS_MAX)) {
+  const options = readOptions();
+  if (options === null) {
     console.error('usage: npm run bench:compare -- <git ref> [case…] [--rounds N, at least 2] [--seconds S]');
     return 2;
   }
+  const { ref, cases, rounds, seconds } = options;
   const commit = await git('rev-parse', '--verify', '--short', `${ref}^{commit}`).catch(() => null);
   if (commit === null) {
     console.error(`there is no commit ${ref} here`);
@@ -41,7 +37,7 @@ async function main(): Promise<number> {
     await git('worktree', 'add', '--detach', other, commit);
     console.error(`installing the packages of ${commit}`);
     await npm(other, 'ci', '--no-audit', '--no-fund');
-    const args = [...(cases.length === 0 ? CASES : cases), '--seconds', values.seconds];
+    const args = [...(cases.length === 0 ? CASES : cases), '--seconds', seconds];
     const runs = await alternate(other, commit, args, rounds);
     console.log(`\n${formatComparison(runs, commit)}`);
     return 0;
@@ -51,6 +47,23 @@ async function main(): Promise<number> {
   } finally {
     await git('worktree', 'remove', '--force', other).catch(() => undefined);
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Null: they are not as they have to be. */
+function readOptions() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '6' } },
+    });
+    const [ref, ...cases] = positionals;
+    const rounds = Number(values.rounds);
+    if (ref === undefined || !(Number.isInteger(rounds) && rounds >= 2 && rounds <= ROUNDS_MAX)) return null;
+    return { ref, cases, rounds, seconds: values.seconds };
+  } catch (error) {
+    console.error((error as Error).message);
+    return null;
   }
 }
 
