@@ -549,7 +549,8 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       await jump(page, `{ center: ${JSON.stringify(placeInTile(2_000, yOf(schema, 3)))}, zoom: 14 }`);
       const namesIn = (layer: string): Promise<string[]> =>
         page.evaluate(
-          `[...new Set(${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).map(({ properties }) => properties.name))]`,
+          // The other style comes a moment after its colours.
+          `${MAP}.getLayer('${layer}') === undefined ? [] : [...new Set(${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).map(({ properties }) => properties.name))]`,
         );
       const kinds = rising[schema] ?? [];
       await waitFor(
