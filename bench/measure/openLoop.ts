@@ -52,7 +52,7 @@ const TIMER_PER_SECOND_MAX = 5_000;
  * Makes calls at random times (Poisson), like many independent clients. When all connections wait for answers, a call
  * is sent late, but its time runs from when it was due: a pause of the server affects every call of that time.
  * Returns what ends the load: it resolves when all calls that were due by then are answered, and rejects when one was not, or
- * by anything but 200. Where the server gets too much, it resolves at once, and 503 is no error.
+ * by anything but 200. With `overloads` it resolves at once, and an answer of 503 is not an error.
  */
 export async function startOpenLoop(load: OpenLoad): Promise<() => Promise<OpenResult>> {
   const latencies = new Latencies();

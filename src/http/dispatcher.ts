@@ -181,20 +181,20 @@ function answerCall(
   );
 }
 
-/** How long calls that have arrived together are answered without a pause. */
+/** How long calls are answered in one turn of the event loop before the others wait. */
 const TURN_MS = 4;
 /**
- * And in each turn those that wait: at least one call of each class, and polls until their time is over. To read and write a
- * call takes some four times as long as to answer it.
+ * How long each turn answers calls that have waited: polls for so long, and of each class at least one call. Reading and
+ * writing a poll takes some four times as long as answering it.
  */
 const WAITING_MS: Readonly<Record<ShedClass, number>> = { bulk: 0, poll: 1 };
-/** With more, calls are answered without a pause: then no more are read than are answered. */
+/** With more, calls are answered without waiting: then no more are read than are answered. */
 export const WAITING_CALLS_MAX = 4_096;
 
 /**
- * A turn of the event loop brings up to a thousand calls, and each may take a millisecond. What is not answered when the turn
- * is over waits for one of the next, so that points, probes and answers of Postgres are read between. Accounts then take
- * turns, so a caller with a thousand connections holds up its own calls, and polls pass lists.
+ * Bounds the time that one turn of the event loop spends on calls: it may read a thousand, and each may take a millisecond.
+ * Calls that are not answered in that time wait for a later turn, so points, probes and answers of Postgres are read between
+ * them. Accounts take turns, so a caller with a thousand connections delays its own calls only. Polls go before lists.
  */
 export class CallTurns {
   readonly #turns: Readonly<Record<ShedClass, WorkTurns<BodyOwner>>> = {
