@@ -198,7 +198,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   );
   readGauge(
     'fleet_event_loop_late_seconds',
-    'How late the event loop was when it was looked at last.',
+    'How late polls were at the last look: by the event loop, or by calls that were answered before them.',
     () => gauges.loopLateMs() / 1000,
   );
   readGauge('fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
