@@ -48,7 +48,7 @@ export interface Gauges extends ServerSources {
   readonly feedLagMs: () => number;
   readonly loadMs: () => number;
   readonly waitingPoints: () => number;
-  /** How late the event loop was at the last measurement. */
+  /** How late polls were at the last measurement, see Shedder. */
   readonly loopLateMs: () => number;
   /** Long computations that have begun or wait for their turn, by kind. */
   readonly computations: () => ReadonlyMap<string, number>;

@@ -74,7 +74,7 @@ interface StartOptions {
  * Builds one pod and starts it. This file and those beside it (pod, apiRoutes) are the only ones that
  * construct its parts. Resolves when it serves; when a step fails, what was started before is stopped.
  * `callsSoon`: connections to Postgres are opened before it serves, so that the first calls do not wait for them.
- * `sheds`: calls are refused while the event loop is late. It has to be this pod's own.
+ * `sheds`: calls are refused while the pod is late. Its event loop has to be its own.
  */
 export async function startService(
   config: Config,

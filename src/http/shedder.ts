@@ -39,8 +39,9 @@ interface ShedderPorts {
 }
 
 /**
- * Refuses calls while the event loop is late, see `stepShedding`, of those callers first who ask for most, see CallerShares. A
- * timer measures how late, so a call costs nothing but a look at `isActive`.
+ * Refuses calls while the pod is late, see `stepShedding`, of those callers first who ask for most, see CallerShares. A timer
+ * measures how late the event loop is, and calls that wait for their turn say how long, see CallTurns. So a call that does not
+ * wait costs nothing but a look at `isActive`.
  */
 export class Shedder {
   /** False: no call is refused. */
@@ -136,7 +137,7 @@ export class Shedder {
   #say(shedAs: ShedClass, lateMs: number, before: number, now: number): void {
     const fields = { class: shedAs, late_ms: Math.round(lateMs) };
     if (before === 0 && now > 0)
-      this.#ports.log.warn(fields, 'the event loop is late: calls of this class are refused');
+      this.#ports.log.warn(fields, 'the pod is late: calls of this class are refused');
     if (before > 0 && now === 0) this.#ports.log.info(fields, 'calls of this class are no longer refused');
   }
 }

@@ -6,23 +6,20 @@
 export const SHED_CLASSES = ['bulk', 'poll'] as const;
 export type ShedClass = (typeof SHED_CLASSES)[number];
 
-/** How late the event loop is where a class begins to be refused, where more of it is, and where less. */
+/** How late calls of a class are where they begin to be refused, where more of them are, and where less. */
 interface ShedLimits {
   readonly beginMs: number;
   readonly riseMs: number;
   readonly fallMs: number;
 }
 
-/**
- * A healthy loop is late by a few milliseconds, and by 30 now and then. With thousands of waiting calls a turn of the loop
- * takes some 250 ms, since Node takes up to 1 024 calls in one, and each call and point needs several turns.
- */
+/** A healthy loop is late by a few milliseconds, and by 30 now and then. A batch of points needs some 30 turns of it. */
 export const SHED_LIMITS: Readonly<Record<ShedClass, ShedLimits>> = {
   bulk: { beginMs: 100, riseMs: 50, fallMs: 20 },
   poll: { beginMs: 500, riseMs: 250, fallMs: 100 },
 };
 
-/** For how long the loop has to be late without a break before a class begins to be refused. */
+/** For how long a class has to be late without a break before it begins to be refused. */
 export const STANDING_MS = 2_000;
 /** The most that one reading counts for: a single long pause, such as that of a stopped process, is not overload. */
 const LOOK_MAX_MS = 500;

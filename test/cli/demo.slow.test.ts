@@ -125,7 +125,7 @@ async function useConsole(t: TestContext, welcome: string): Promise<void> {
 /** Drawing maps without a graphics card, or other work beside it, leaves the demo too little of a processor to say nothing. */
 function isLateness(line: string): boolean {
   const { level, msg, reason } = JSON.parse(line) as Record<string, unknown>;
-  return level === WARN && (String(msg).startsWith('the event loop is late') || reason === 'no_answer');
+  return level === WARN && (String(msg).startsWith('the pod is late') || reason === 'no_answer');
 }
 
 describe('npm run demo', () => {
