@@ -188,8 +188,8 @@ const TURN_MS = 4;
  * writing a poll takes some four times as long as answering it.
  */
 const WAITING_MS: Readonly<Record<ShedClass, number>> = { bulk: 0, poll: 1 };
-/** With more, calls are answered without waiting: then no more are read than are answered. */
-export const WAITING_CALLS_MAX = 4_096;
+/** Calls that may wait, of one account and of all. More are refused, so nobody fills the room of others. */
+export const WAITING_CALLS_MAX = { ofOne: 4_096, ofAll: 16_384 };
 
 /**
  * Bounds the time that one turn of the event loop spends on calls: it may read a thousand, and each may take a millisecond.
@@ -205,6 +205,8 @@ export class CallTurns {
   readonly #end = (): void => {
     this.#endsMs = 0;
   };
+  /** How many calls wait, of each that has some. */
+  readonly #waitingOf = new Map<BodyOwner, number>();
   #waiting = 0;
   /** 0: no call has come since the last turn. */
   #endsMs = 0;
@@ -216,7 +218,7 @@ export class CallTurns {
 
   /** Whether a call has to wait for its turn. */
   isOver(): boolean {
-    if (this.#waiting > 0) return this.#waiting < WAITING_CALLS_MAX;
+    if (this.#waiting > 0) return true;
     const nowMs = performance.now();
     if (this.#endsMs === 0) {
       this.#endsMs = nowMs + TURN_MS;
@@ -225,23 +227,39 @@ export class CallTurns {
     return nowMs > this.#endsMs;
   }
 
+  /** The answer once it is the turn of the call, or 503 where too many wait. `owner`: who takes turns with others. */
   async next(
     shedAs: ShedClass,
     owner: BodyOwner,
     { startedAtMs, response }: Exchange,
     answer: () => Answer | Promise<Answer>,
   ): Promise<Answer> {
-    this.#waiting++;
+    const waitingOfOwner = this.#waitingOf.get(owner) ?? 0;
+    if (waitingOfOwner >= WAITING_CALLS_MAX.ofOne || this.#waiting >= WAITING_CALLS_MAX.ofAll)
+      return TOO_MANY;
+    this.#count(owner, 1);
     return this.#turns[shedAs].once(owner, () => {
-      this.#waiting--;
+      this.#count(owner, -1);
       this.#onWaited(shedAs, performance.now() - startedAtMs);
-      return response.destroyed ? NOBODY_WAITS : answer();
+      return response.destroyed ? TOO_MANY : answer(); // nobody reads it
     });
+  }
+
+  #count(owner: BodyOwner, change: 1 | -1): void {
+    this.#waiting += change;
+    const waiting = (this.#waitingOf.get(owner) ?? 0) + change;
+    if (waiting === 0) this.#waitingOf.delete(owner);
+    else this.#waitingOf.set(owner, waiting);
   }
 }
 
-/** Never sent. */
-const NOBODY_WAITS = errorAnswer('SERVICE_UNAVAILABLE');
+const TOO_MANY: Answer = {
+  ...errorAnswer(
+    'SERVICE_UNAVAILABLE',
+    'too many calls wait on this server; try again after Retry-After seconds',
+  ),
+  headers: { 'Retry-After': '1' },
+};
 
 function answerCaller(
   ports: ApiPorts,

@@ -18,6 +18,9 @@ const ANSWERS: Readonly<Record<ShedClass, Answer>> = {
  */
 const HOLD_MS: Readonly<Record<ShedClass, number>> = { bulk: 4_000, poll: 500 };
 
+/** Refusals of a class that are given after one look; they take some milliseconds. */
+const RELEASED_MAX = 100;
+
 /** A list may wait for its turn as much longer than a poll. */
 const BULK_PATIENCE = 10;
 
@@ -129,7 +132,7 @@ export class Shedder {
     for (const shedAs of SHED_CLASSES) {
       const { share } = this.#shedding[shedAs];
       this.#shares[shedAs].share(1 - share, nowMs);
-      this.#held[shedAs].release(nowMs);
+      this.#held[shedAs].release(nowMs, RELEASED_MAX);
       this.#say(shedAs, lateMs[shedAs], before[shedAs].share, share);
     }
   }
@@ -180,9 +183,10 @@ export class HeldAnswers {
     return promise;
   }
 
-  /** Gives what is due. */
-  release(nowMs: number): void {
+  /** Gives what is due, `most` at once: answers that were held together would be written in one turn of the event loop. */
+  release(nowMs: number, most = Number.POSITIVE_INFINITY): void {
     const left = this.#held.findIndex(({ dueMs }) => dueMs > nowMs);
-    for (const { give } of this.#held.splice(0, left === -1 ? this.#held.length : left)) give();
+    const due = left === -1 ? this.#held.length : left;
+    for (const { give } of this.#held.splice(0, Math.min(due, most))) give();
   }
 }

@@ -75,14 +75,21 @@ describe('calls that have arrived together', () => {
     assert.deepEqual(answered, ['here']);
   });
 
-  test('do not wait where thousands do', async () => {
-    const { turns, answered, call } = watchedTurns();
-    const calls = Array.from({ length: WAITING_CALLS_MAX - 1 }, (_, n) => call('poll', n, String(n)));
-    assert.equal(turns.isOver(), true);
-    calls.push(call('poll', 0, 'last'));
-    assert.equal(turns.isOver(), false);
+  test('are refused where thousands of the account wait, and those of another are not', async () => {
+    const { answered, call } = watchedTurns();
+    const { ofOne, ofAll } = WAITING_CALLS_MAX;
+    const calls = Array.from({ length: ofOne }, (_, n) => call('poll', 1, String(n)));
+    const refused = await call('bulk', 1, 'one more');
+    assert.deepEqual([refused.status, refused.headers?.['Retry-After']], [503, '1']);
+    calls.push(call('poll', 2, 'other'));
+    await calls.at(-1);
+    assert.ok(answered.length < ofOne / 2, `${answered.length} were answered before it`);
     await Promise.all(calls);
-    assert.equal(answered.length, WAITING_CALLS_MAX);
+    assert.equal(answered.length, ofOne + 1);
+    // Nobody counts any more.
+    const others = Array.from({ length: ofAll }, (_, n) => call('poll', n % 8, String(n)));
+    assert.equal((await call('poll', 9, 'one more')).status, 503);
+    await Promise.all(others);
   });
 });
 

@@ -137,6 +137,8 @@ describe('answers that are held', () => {
     const asked = [answers.hold(answer, 0), answers.hold(answer, 40), answers.hold(answer, 90)];
     answers.release(99);
     assert.deepEqual(await givenOf(asked), [false, false, false]);
+    answers.release(140, 1);
+    assert.deepEqual(await givenOf(asked), [true, false, false]);
     answers.release(140);
     assert.deepEqual(await givenOf(asked), [true, true, false]);
     answers.release(Number.POSITIVE_INFINITY);
