@@ -211,7 +211,10 @@ class ReadRows {
 const FIRST_PLACES = 64;
 const PLACES_GROWTH = 4;
 
-/** Columns of rows, `recorded_at` first: as a list for a statement, as many nulls, and what reads at most so many rows of a copy. */
+/**
+ * Columns of rows, of which `recorded_at` is the first. `list`: as a statement names them. `nulls`: as many nulls. `rowsUpTo`:
+ * makes what reads at most so many rows of a copy.
+ */
 export function positionColumns(columns: readonly ColumnName[]): {
   readonly list: RawSql;
   readonly nulls: RawSql;
