@@ -189,18 +189,21 @@ export function useLoaded<T>(path: string | null, round = 0): Loaded<T> {
 
 /** The value, but changed at most once in `everyMs`: what it leads to costs a call of the account's limits. */
 export function usePaced<T>(value: T, everyMs: number): T {
-  const [shown, setShown] = useState(value);
+  const shown = useRef(value);
   const changedAtMs = useRef(0);
+  const [, drawAgain] = useState(0);
+  const waitMs = changedAtMs.current + everyMs - Date.now();
+  if (value !== shown.current && waitMs <= 0) {
+    shown.current = value;
+    changedAtMs.current = Date.now();
+  }
+  const isWaiting = value !== shown.current;
   useEffect(() => {
-    if (value === shown) return;
-    const waitMs = Math.max(0, changedAtMs.current + everyMs - Date.now());
-    const timer = setTimeout(() => {
-      changedAtMs.current = Date.now();
-      setShown(value);
-    }, waitMs);
+    if (!isWaiting) return;
+    const timer = setTimeout(() => drawAgain((count) => count + 1), waitMs);
     return () => clearTimeout(timer);
-  }, [value, shown, everyMs]);
-  return shown;
+  }, [value, isWaiting, everyMs]);
+  return shown.current;
 }
 
 /** After this a call that was refused for a time is made again. */
