@@ -118,8 +118,8 @@ async function openMap(): Promise<void> {
   if (element === null) return;
   setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
   try {
-    layer = new VehicleLayer(table, vehicleColors(scheme()), nowSeconds, () => {
-      if (map !== null) labels?.draw(map, nowSeconds(), null, () => layer?.repaint());
+    layer = new VehicleLayer(table, vehicleColors(scheme()), nowSeconds, (size) => {
+      if (map !== null) labels?.draw(map, size, nowSeconds(), null, () => layer?.repaint());
     });
     map = new MapLibre({
       container: element,

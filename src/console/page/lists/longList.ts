@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { html } from '../parts.ts';
 
 /** Rows above and below those in sight, so that a quick scroll meets rows; also the step in which they change. */
@@ -39,7 +39,7 @@ export function LongList<T>({ items, keyOf, row, as, label }: LongListProps<T>):
     const now = place.current === null ? null : seenOf(place.current);
     if (now !== null) setSeen((before) => (isSame(before, now) ? before : now));
   };
-  useLayoutEffect(look);
+  useEffect(look); // when the browser has laid the list out: to ask before that would make it do so at once
   useLayoutEffect(() => {
     // Of the page, or of the panel that the list is in: the event of the panel is seen on its way down.
     const options = { capture: true, passive: true };

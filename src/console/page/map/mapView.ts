@@ -52,7 +52,7 @@ import { drawSpot } from './vehicles/drawSpot.ts';
 import { sizePxAt, worldPxOf } from './vehicles/vehicleDrawing.ts';
 import { VehicleLabels } from './vehicles/vehicleLabels.ts';
 import { VehicleLayer } from './vehicles/vehicleLayer.ts';
-import { type Near, VehicleTable } from './vehicles/vehicleTable.ts';
+import { type Near, type SizePx, VehicleTable } from './vehicles/vehicleTable.ts';
 import { drawGraticule, worldStyle } from './worldStyle.ts';
 
 const STREET_ZOOM = 14;
@@ -78,7 +78,9 @@ prewarm(); // the worker loads while the page is built
 export class MapView {
   readonly map: MapLibre;
   readonly #table = new VehicleTable(still.matches);
-  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, () => this.#drawn());
+  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, (size) =>
+    this.#drawn(size),
+  );
   readonly #labels = new VehicleLabels(this.#table, nameOfImei, LABELS_ZOOM);
   readonly #overlays = {
     areas: areasOverlay(),
@@ -331,8 +333,8 @@ export class MapView {
     chosenArea.value = (area?.properties['id'] as number | undefined) ?? null;
   }
 
-  #drawn(): void {
-    this.#labels.draw(this.map, nowSeconds(), chosen.peek(), () => this.#layer.repaint());
+  #drawn(size: SizePx): void {
+    this.#labels.draw(this.map, size, nowSeconds(), chosen.peek(), () => this.#layer.repaint());
     this.#follow();
   }
 

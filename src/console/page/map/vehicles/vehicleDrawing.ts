@@ -1,5 +1,5 @@
 import type { Map as MapLibre } from 'maplibre-gl';
-import { ROW_BYTES, STEPS_X, STEPS_Y, stepsOf, type VehicleTable } from './vehicleTable.ts';
+import { ROW_BYTES, type SizePx, STEPS_X, STEPS_Y, stepsOf, type VehicleTable } from './vehicleTable.ts';
 
 /** Red, green and blue by status: unknown, offline, parked, moving; and the edge around each. */
 export interface VehicleColors {
@@ -53,10 +53,9 @@ export class VehicleDrawing {
   }
 
   /** Draws them where they are at `nowSeconds`, as this map shows the earth. */
-  draw(map: MapLibre, nowSeconds: number, colors: VehicleColors): void {
+  draw(map: MapLibre, { width, height }: SizePx, nowSeconds: number, colors: VehicleColors): void {
     const gl = this.#gl;
     const places = this.#places;
-    const { clientWidth: width, clientHeight: height } = map.getCanvas();
     gl.clear(gl.COLOR_BUFFER_BIT);
     this.#upload();
     const worldPx = worldPxOf(map);

@@ -2,7 +2,7 @@ import type { Map as MapLibre } from 'maplibre-gl';
 import { type Scheme, scheme } from '../scheme.ts';
 import { type Label, LINE_PX, withoutOverlaps } from './labels.ts';
 import { sizePxAt, worldPxOf } from './vehicleDrawing.ts';
-import type { VehicleTable } from './vehicleTable.ts';
+import type { SizePx, VehicleTable } from './vehicleTable.ts';
 
 /** More names cannot be read at once. */
 const LABELS_MAX = 150;
@@ -65,8 +65,8 @@ export class VehicleLabels {
    * Draws them where the vehicles are; `first` comes before all others. Calls `again` a little later, if names may be missing
    * and nothing else draws the next frame.
    */
-  draw(map: MapLibre, now: number, first: string | null, again: () => void): void {
-    const { clientWidth: width, clientHeight: height } = map.getCanvas();
+  draw(map: MapLibre, size: SizePx, now: number, first: string | null, again: () => void): void {
+    const { width, height } = size;
     const ratio = map.getPixelRatio();
     this.#fit(map.getCanvas());
     const context = this.#context;
@@ -84,7 +84,7 @@ export class VehicleLabels {
     const aside = sizePxAt(map.getZoom()) / 2 + GAP_PX;
     const isDue = now - this.#chosenAt >= CHOOSE_EVERY_SECONDS;
     if (isDue) {
-      const seen = this.#table.within(center, worldPx, { width, height }, now, SEEN_MAX);
+      const seen = this.#table.within(center, worldPx, size, now, SEEN_MAX);
       const labels = seen.map(({ imei, x, y }) => ({
         imei,
         x: x + aside,

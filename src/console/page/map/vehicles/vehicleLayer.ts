@@ -1,6 +1,6 @@
 import type { Map as MapLibre } from 'maplibre-gl';
 import { type VehicleColors, VehicleDrawing, worldPxOf } from './vehicleDrawing.ts';
-import type { VehicleTable } from './vehicleTable.ts';
+import type { SizePx, VehicleTable } from './vehicleTable.ts';
 
 /** Faster than this nothing on wheels is; a frame in which nothing moves by a part of a pixel is not drawn. */
 const SPEED_MAX_MPS = 50;
@@ -16,17 +16,29 @@ export class VehicleLayer {
   colors: VehicleColors;
   readonly #table: VehicleTable;
   readonly #nowSeconds: () => number;
-  readonly #onDrawn: () => void;
+  readonly #onDrawn: (size: SizePx) => void;
   readonly #canvas = document.createElement('canvas');
   readonly #gl: WebGL2RenderingContext;
   /** Null while the context is lost. */
   #drawing: VehicleDrawing | null = null;
   #map: MapLibre | null = null;
+  /** Of the map; 0 while it is hidden. To ask the page for it in each frame would make it lay out at once what has changed. */
+  #size: SizePx = { width: 0, height: 0 };
+  readonly #resized = new ResizeObserver(([entry]) => {
+    if (entry === undefined) return;
+    this.#size = { width: entry.target.clientWidth, height: entry.target.clientHeight };
+    this.repaint();
+  });
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Calls `onDrawn` after each frame. Throws where the browser has no WebGL 2. */
-  constructor(table: VehicleTable, colors: VehicleColors, nowSeconds: () => number, onDrawn: () => void) {
+  /** Calls `onDrawn` with the size of the map after each frame. Throws where the browser has no WebGL 2. */
+  constructor(
+    table: VehicleTable,
+    colors: VehicleColors,
+    nowSeconds: () => number,
+    onDrawn: (size: SizePx) => void,
+  ) {
     this.#table = table;
     this.#nowSeconds = nowSeconds;
     this.#onDrawn = onDrawn;
@@ -53,12 +65,13 @@ export class VehicleLayer {
     this.#map = map;
     map.getCanvasContainer().append(this.#canvas);
     map.on('render', this.#draw);
-    this.repaint();
+    this.#resized.observe(map.getCanvas());
   }
 
   remove(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     cancelAnimationFrame(this.#frame);
+    this.#resized.disconnect();
     this.#map?.off('render', this.#draw);
     this.#map = null;
     this.#canvas.remove();
@@ -75,13 +88,13 @@ export class VehicleLayer {
     this.#frame = 0;
     const map = this.#map;
     if (map === null || this.#drawing === null) return;
-    const { clientWidth: width, clientHeight: height } = map.getCanvas();
-    if (width === 0 || height === 0) return; // it is hidden, and drawn again when it is shown
+    const size = this.#size;
+    if (size.width === 0 || size.height === 0) return; // it is hidden, and drawn again when it is shown
     const now = this.#nowSeconds();
     this.#fit(map.getCanvas());
-    this.#drawing.draw(map, now, this.colors);
+    this.#drawing.draw(map, size, now, this.colors);
     if (now < this.#table.movingUntil) this.#drawAgain(map);
-    this.#onDrawn();
+    this.#onDrawn(size);
   };
 
   /** Gives the canvas the pixels of the map's. */

@@ -36,6 +36,12 @@ export interface OnView {
   readonly y: number;
 }
 
+/** Of a view, in pixels of the page. */
+export interface SizePx {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** Where every vehicle is, as the bytes that the graphics card gets: it works out the place at each moment itself. */
 export class VehicleTable {
   bytes = new ArrayBuffer(ROWS_MIN * ROW_BYTES);
@@ -150,13 +156,7 @@ export class VehicleTable {
   }
 
   /** The vehicles in a view around a place, at most `max`, with their pixels from its middle; `worldPx` as above. */
-  within(
-    place: LatLng,
-    worldPx: number,
-    { width, height }: { readonly width: number; readonly height: number },
-    now: number,
-    max: number,
-  ): OnView[] {
+  within(place: LatLng, worldPx: number, { width, height }: SizePx, now: number, max: number): OnView[] {
     const center = stepsOf(place);
     const found: OnView[] = [];
     for (let row = 0; row < this.rows && found.length < max; row++) {
