@@ -27,6 +27,7 @@ export class Fleet {
   readonly #listeners = new Set<FleetListener>();
   /** Devices of the same groups share one list of them, by its JSON. */
   readonly #groups = new Map<string, readonly string[]>();
+  readonly #groupLists = signal(0);
   #timer: ReturnType<typeof setTimeout> | null = null;
   #roundAtMs = 0;
 
@@ -49,6 +50,7 @@ export class Fleet {
 
   /** Those that devices have, or had since the page was opened. */
   groupNames(): readonly string[] {
+    this.#groupLists.value;
     return [...new Set([...this.#groups.values()].flat())].sort(COLLATOR.compare).slice(0, GROUPS_MAX);
   }
 
@@ -115,6 +117,7 @@ export class Fleet {
     const known = this.#groups.get(name);
     if (known !== undefined) return known;
     if (this.#groups.size < GROUPS_MAX) this.#groups.set(name, groups);
+    this.#groupLists.value = this.#groups.size;
     return groups;
   }
 

@@ -57,9 +57,11 @@ export function counted(count: number, noun: string, nouns = `${noun}s`): string
   return `${grouped(count)} ${count === 1 ? noun : nouns}`;
 }
 
+const NUMBERS = new Intl.NumberFormat('en');
+
 /** 20 000 */
 export function grouped(count: number): string {
-  return count.toLocaleString('en').replaceAll(',', ' ');
+  return NUMBERS.format(count).replaceAll(',', ' ');
 }
 
 /** A length of time as the API writes it in sentences (formatDuration): "42 s", "4 min 30 s", "36 h", "3 days 2 h". */

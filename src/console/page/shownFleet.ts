@@ -1,5 +1,12 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals';
-import { type Filters, hasStatus, passesBesideStatus, type Status, type StatusCounts } from './filters.ts';
+import {
+  type Filters,
+  hasStatus,
+  passesBesideStatus,
+  STATUSES,
+  type Status,
+  type StatusCounts,
+} from './filters.ts';
 import type { Fleet, FleetListener, KnownDevice } from './fleet.ts';
 import type { RemovedDevice } from './types.ts';
 
@@ -22,11 +29,11 @@ export class ShownFleet {
     effect(() => {
       this.#passes = passesBesideStatus(filters.value);
       this.#take([...fleet.values()]);
-      this.counts.value = { ...this.#tally };
+      this.#tell();
     });
     effect(() => {
       fleet.round.value;
-      this.counts.value = { ...this.#tally };
+      this.#tell();
     });
   }
 
@@ -42,6 +49,12 @@ export class ShownFleet {
     listener([...this.values()]);
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** The same counts stay the same object, so that what shows them is not drawn again. */
+  #tell(): void {
+    const [told, now] = [this.counts.peek(), this.#tally];
+    if (STATUSES.some((status) => told[status] !== now[status])) this.counts.value = { ...now };
   }
 
   #isShown(device: KnownDevice): boolean {

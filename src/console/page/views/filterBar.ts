@@ -9,7 +9,6 @@ const SIGNS: Readonly<Record<Status, string>> = { moving: '▲', parked: '●', 
 
 /** What is shown, by text, status and group; the same on all views. `submit`: Enter in the search. */
 export function FilterBar({ submit }: { submit?: () => void }): VNode {
-  fleet.round.value; // the names of groups come in with the fleet
   const { statuses, group, text } = filters.value;
   const listId = useId();
   const names = fleet.groupNames();

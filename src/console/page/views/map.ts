@@ -39,7 +39,7 @@ const HOURS = [0, 1, 6, 24];
 
 /** The panel beside the map: the search, the devices on a spot, and the chosen device. */
 export function MapPanel(): VNode {
-  fleet.round.value; // drawn again with each round
+  if (chosen.value !== null) fleet.round.value; // drawn again with each round
   const { areas, total, error } = drawnAreas.value;
   const area = areas.find(({ id }) => id === chosenArea.value);
   const device = chosen.value === null ? undefined : fleet.get(chosen.value);
