@@ -7,6 +7,7 @@ import {
   changeOf,
   type DeviceChange,
   Fleet,
+  type KnownDevice,
   knownDevice,
   nameOf,
   statusAt,
@@ -88,7 +89,7 @@ describe('the fleet that the console knows', () => {
             fleet.sorted().map(({ imei }) => imei),
             named.toSorted().map(([, imei]) => imei),
           );
-          for (const one of last.values()) assert.deepEqual(fleet.get(one.imei), expected(one));
+          for (const one of last.values()) assert.deepEqual(shownOf(fleet.get(one.imei)), expected(one));
           for (const name of [...last.values()].flatMap(({ groups }) => groups))
             assert.ok(fleet.groupNames().includes(name));
         }
@@ -96,6 +97,26 @@ describe('the fleet that the console knows', () => {
           heard,
           rounds.flat().map(({ imei }) => imei),
         );
+      }),
+    );
+  });
+
+  test('a device that is changed in place has another version, so that a list draws it again', async () => {
+    const steps = fc.array(fc.oneof(fc.array(device, { maxLength: 3 }), fc.date({ noInvalidDate: true })));
+    await fc.assert(
+      fc.asyncProperty(steps, async (asked) => {
+        const fleet = new Fleet();
+        for (const step of asked) {
+          const before = [...fleet.values()].map((one) => ({
+            one,
+            version: one.version,
+            json: JSON.stringify(shownOf(one)),
+          }));
+          if (Array.isArray(step)) fleet.apply(step);
+          else await fleet.age(step.getTime(), () => null);
+          for (const { one, version, json } of before)
+            assert.ok(one.version !== version || JSON.stringify(shownOf(one)) === json);
+        }
       }),
     );
   });
@@ -195,6 +216,13 @@ describe('the fleet that the console knows', () => {
     fc.assert(fc.property(device, (one) => assert.equal(inOrder(changeOf(knownDevice(one))), inOrder(one))));
   });
 });
+
+/** All but its version. */
+function shownOf(device: KnownDevice | undefined) {
+  if (device === undefined) return undefined;
+  const { version: _, ...shown } = device;
+  return shown;
+}
 
 /** As JSON with its fields in one order. */
 function inOrder({ imei, name, plate, status, ignition, groups, location }: ChangedDevice): string {

@@ -30,6 +30,7 @@ const device = (imei: string, name: string | null, plate: string | null = null):
   location: null,
   ignition: null,
   groups: [],
+  version: 0,
 });
 
 describe('what the page offers', () => {

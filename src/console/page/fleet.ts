@@ -48,7 +48,7 @@ export class Fleet {
     return this.#order.sorted(this.#devices.values());
   }
 
-  /** Those that devices have, or had since the page was opened. */
+  /** Those that devices have, or had since the page was opened. What shows them is drawn again when others come in. */
   groupNames(): readonly string[] {
     this.#groupLists.value;
     return [...new Set([...this.#groups.values()].flat())].sort(COLLATOR.compare).slice(0, GROUPS_MAX);
@@ -72,7 +72,7 @@ export class Fleet {
     for (const device of this.#devices.values()) {
       const status = statusAt(device.location, nowMs);
       if (status !== device.status) {
-        (device as Writable<KnownDevice>).status = status;
+        age(device, status);
         aged.push(device);
       }
       if (++seen % AGED_AT_ONCE !== 0) continue;
@@ -169,6 +169,8 @@ export interface KnownDevice {
   readonly location: KnownLocation | null;
   readonly ignition: boolean | null;
   readonly groups: readonly string[];
+  /** Counts up when it is changed in place: what shows it need not be drawn again before. */
+  readonly version: number;
 }
 
 interface KnownLocation {
@@ -200,7 +202,12 @@ type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
 export function knownDevice({ location, ...device }: ChangedDevice): KnownDevice {
   const { imei, name, plate, status, ignition, groups } = device;
   const place = location === null ? null : knownLocation(location);
-  return { imei, name, plate, status, location: place, ignition, groups };
+  return { imei, name, plate, status, location: place, ignition, groups, version: 0 };
+}
+
+function age(device: Writable<KnownDevice>, status: KnownDevice['status']): void {
+  device.status = status;
+  device.version++;
 }
 
 /**
@@ -209,6 +216,7 @@ export function knownDevice({ location, ...device }: ChangedDevice): KnownDevice
  */
 function update(known: KnownDevice, { name, plate, status, location, ignition }: ChangedDevice): void {
   const device: Writable<KnownDevice> = known;
+  device.version++;
   if (device.name !== name) device.name = name;
   if (device.plate !== plate) device.plate = plate;
   if (device.status !== status) device.status = status;
@@ -226,7 +234,7 @@ function update(known: KnownDevice, { name, plate, status, location, ignition }:
 }
 
 /** What the stream would say of a device that is known. */
-export function changeOf({ location, ...device }: KnownDevice): ChangedDevice {
+export function changeOf({ location, version: _, ...device }: KnownDevice): ChangedDevice {
   if (location === null) return { ...device, location };
   const { latitude, longitude, speedKmh, recordedAtMs, heading } = location;
   const recorded_at = new Date(recordedAtMs).toISOString();

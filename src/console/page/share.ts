@@ -84,7 +84,7 @@ function place({ id, location: at }: SharedDevice): void {
   const { latitude, longitude, heading, speed_kmh: speedKmh = 0 } = at;
   const location = { latitude, longitude, speedKmh, heading, recordedAtMs: Date.parse(at.recorded_at) };
   const status = speedKmh > 0 ? 'moving' : 'parked';
-  const unknown = { name: null, plate: null, ignition: null, groups: [] };
+  const unknown = { name: null, plate: null, ignition: null, groups: [], version: 0 };
   table.put({ ...unknown, imei, status, location }, nowSeconds(), Date.now());
 }
 

@@ -16,7 +16,16 @@ const LNG = fc.double({ min: -180, max: 180, noNaN: true });
 function vehicle(imei: string, lng: number, lat: number, atSeconds = 0): KnownDevice {
   const recordedAtMs = 1_780_000_000_000 + atSeconds * 1_000;
   const location = { latitude: lat, longitude: lng, speedKmh: 0, heading: 90, recordedAtMs };
-  return { imei, name: null, plate: null, status: 'moving', location, ignition: null, groups: [] };
+  return {
+    imei,
+    name: null,
+    plate: null,
+    status: 'moving',
+    location,
+    ignition: null,
+    groups: [],
+    version: 0,
+  };
 }
 
 const CLOCK_MS = 1_780_000_000_000;

@@ -67,7 +67,17 @@ function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
   </table>`;
 }
 
-function deviceRow(device: KnownDevice, { place, tabIndex }: RowOfList): VNode {
+const deviceRow = (device: KnownDevice, { place, tabIndex }: RowOfList): VNode =>
+  html`<${DeviceRow} ...${place} device=${device} version=${device.version} tabIndex=${tabIndex} />`;
+
+interface DeviceRowProps {
+  readonly device: KnownDevice;
+  /** Of the device, which is changed in place: with the same version it is not drawn again. */
+  readonly version: number;
+  readonly tabIndex: number;
+}
+
+function DeviceRow({ device, version: _, tabIndex, ...place }: DeviceRowProps): VNode {
   const { imei, plate, status, location } = device;
   const detail = [plate, imeisShown.value === '' ? null : imei].filter((part) => part !== null);
   return html`<tr ...${place} class=${status}>

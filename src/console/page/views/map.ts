@@ -107,6 +107,10 @@ function goTo(device: KnownDevice): void {
   seek(device.imei);
 }
 
+function chooseDevice({ imei }: KnownDevice): void {
+  choose(imei);
+}
+
 /** Vehicles that are too near to each other to be clicked one by one. */
 function Spot(): VNode {
   fleet.round.value; // drawn again with each round
@@ -114,7 +118,7 @@ function Spot(): VNode {
   const here = imeis.map((imei) => fleet.get(imei)).filter((device) => device !== undefined);
   return html`<section aria-label="Vehicles on this spot">
     <h3>${count} vehicles here</h3>
-    <${Choice} devices=${here} pick=${({ imei }: KnownDevice) => choose(imei)} />
+    <${Choice} devices=${here} pick=${chooseDevice} />
     ${count > here.length && html`<p class="empty">The nearest ${here.length} are listed. Zoom in to see more of them.</p>`}
   </section>`;
 }
@@ -126,16 +130,27 @@ function Choice({
   devices: readonly KnownDevice[];
   pick: (device: KnownDevice) => void;
 }): VNode {
-  const row = (device: KnownDevice, { place, tabIndex }: RowOfList): VNode => {
-    const { imei, plate, status, location } = device;
-    return html`<li ...${place}>
-      <button type="button" class="row vehicle" tabindex=${tabIndex} aria-pressed=${chosen.value === imei} onClick=${() => pick(device)}>
-        <span>${nameOf(device)}</span> <span class=${`status ${status}`}>${status}</span>
-        <small>${plate}</small> <small>${location !== null && html`${speedText(location.speedKmh)}, <${Ago} at=${new Date(location.recordedAtMs).toISOString()} />`}</small>
-      </button>
-    </li>`;
-  };
+  const row = (device: KnownDevice, { place, tabIndex }: RowOfList): VNode =>
+    html`<${VehicleRow} ...${place} device=${device} version=${device.version} tabIndex=${tabIndex} pick=${pick} />`;
   return html`<${LongList} as="ul" items=${devices} keyOf=${({ imei }: KnownDevice) => imei} row=${row} />`;
+}
+
+interface VehicleRowProps {
+  readonly device: KnownDevice;
+  /** Of the device, which is changed in place: with the same version it is not drawn again. */
+  readonly version: number;
+  readonly tabIndex: number;
+  readonly pick: (device: KnownDevice) => void;
+}
+
+function VehicleRow({ device, version: _, tabIndex, pick, ...place }: VehicleRowProps): VNode {
+  const { imei, plate, status, location } = device;
+  return html`<li ...${place}>
+    <button type="button" class="row vehicle" tabindex=${tabIndex} aria-pressed=${chosen.value === imei} onClick=${() => pick(device)}>
+      <span>${nameOf(device)}</span> <span class=${`status ${status}`}>${status}</span>
+      <small>${plate}</small> <small>${location !== null && html`${speedText(location.speedKmh)}, <${Ago} at=${new Date(location.recordedAtMs).toISOString()} />`}</small>
+    </button>
+  </li>`;
 }
 
 function Card({ device }: { device: KnownDevice }): VNode {
