@@ -2,8 +2,10 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { html } from '../parts.ts';
 
-/** Rows above and below those in sight, so that a quick scroll meets rows; also the step in which they change. */
+/** Rows above and below those in sight, so that a quick scroll meets rows. */
 const BESIDE = 8;
+/** They change by so many at a time: with more, a frame takes longer, and with fewer, scrolling costs more in all. */
+const STEP = 4;
 /** Rows of a page of the keyboard. */
 const PAGE = 10;
 
@@ -108,9 +110,9 @@ function seenOf(element: HTMLElement): Seen | null {
   const rowPx = element.querySelector('[data-at]')?.getBoundingClientRect().height ?? 0;
   if (rowPx === 0) return null;
   const { top } = element.getBoundingClientRect();
-  const step = (rows: number): number => BESIDE * Math.floor(rows / BESIDE);
+  const step = (rows: number): number => STEP * Math.floor(rows / STEP);
   const from = Math.max(0, step(-top / rowPx) - BESIDE);
-  return { from, to: step((innerHeight - top) / rowPx) + 2 * BESIDE, rowPx };
+  return { from, to: step((innerHeight - top) / rowPx) + STEP + BESIDE, rowPx };
 }
 
 function isSame(a: Seen, b: Seen): boolean {
