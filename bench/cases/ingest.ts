@@ -33,18 +33,18 @@ export const ingest: BenchCase = {
   about: 'points over HTTP into Postgres, evaluated against areas, each answer after the commit',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
+    await using sql = openBenchSql(databaseUrl);
+    const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
+    if (fsync?.fsync !== 'on') throw new Error('fsync is off: acknowledged points would not be durable');
     const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES / 10 : DEVICES);
     const areas = smoke ? AREAS / 100 : AREAS;
     const world = await createWorld(context, devices);
     await storeAreas(databaseUrl, smallAreas(areas), say);
-    await using sql = openBenchSql(databaseUrl);
     await using pods = await startPods(context);
     if (pods === null) return { kind: 'skipped', reason: 'there is no redis-server in PATH' };
     await using load = openWorker<IngestLoad, IngestResult>('ingestLoad');
     // The positions of the world must be older than the points.
     await sql`update device_state set recorded_at = null`;
-    const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
-    if (fsync?.fsync !== 'on') throw new Error('fsync is off: acknowledged points would not be durable');
     return await measure(context, { devices, areas }, { load, sql, pods, world });
   },
 };
