@@ -4,13 +4,14 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
 import { withDeadline } from '../src/lib/time.ts';
 import { findBinaries } from '../src/postgres/embedded/binaries.ts';
 import { findDataFolder } from '../src/postgres/embedded/dataFolder.ts';
 import { openSql } from '../src/postgres/sql.ts';
 import { openLine } from './support/line.ts';
 import { patienceMs } from './support/patience.ts';
-import { INGEST_TOKEN, request } from './support/pod.ts';
+import { INGEST_TOKEN, request, startPod } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
 import { adminOf } from './support/postgres/admin.ts';
 import { makeCluster, makeDataDir, REFUSED_USER, removeDataDir } from './support/postgres/cluster.ts';
@@ -40,14 +41,6 @@ const HANG_UP = { code: 0, signal: null };
 
 const WRONG_PASSWORD = 'hunter2-is-no-password';
 
-/** A start with a database that cannot be used, which is waited for so long at most. */
-async function proveRefused(t: TestContext, databaseUrl: string, seconds: number): Promise<void> {
-  const service = startProcess(t, { ...serviceEnv(databaseUrl), STARTUP_WAIT_SECONDS: String(seconds) });
-  assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
-  assert.match(said(service), /Postgres|password/);
-  assert.doesNotMatch(said(service), /hunter2/);
-}
-
 async function stayOnPort(t: TestContext): Promise<number> {
   const server: Server = createServer();
   t.after(() => server.close());
@@ -62,29 +55,33 @@ const MIGRATION_LOCK = 7_215_081_946;
 const SILENCE_LIMIT_MS = patienceMs(70_000);
 const NO_ANSWER = 'Postgres cannot be reached (NO_ANSWER)';
 
-/** A start over a line of its own, which waits for Postgres for so long. */
-async function startOverLine(t: TestContext, seconds = 1) {
+/** A database, and a line to it. */
+async function openDatabaseLine(t: TestContext) {
   const { url } = await createDatabase(t);
   const line = await openLine(t, Number(new URL(url).port));
-  const env = {
-    ...serviceEnv(url.replace(new URL(url).host, `127.0.0.1:${line.port}`)),
-    STARTUP_WAIT_SECONDS: String(seconds),
-  };
-  return { url, line, start: () => startProcess(t, env) };
+  return { url, line, lineUrl: url.replace(new URL(url).host, `127.0.0.1:${line.port}`) };
 }
 
-/** A start that waits for the end of a migration of another process. */
-async function startBehindMigration(t: TestContext) {
-  const { url, line, start } = await startOverLine(t);
+/** Keeps every start on that database waiting, as the migration of another process does. */
+async function holdMigration(t: TestContext, url: string) {
   const sql = openSql(url, { maxConnections: 1, name: 'test' });
   t.after(() => sql.end());
-  const release = await holdTransaction(
-    sql,
-    (tx) => tx`select pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`,
-  );
-  const service = start();
-  await waitFor(() => said(service).includes('waiting for another process'));
-  return { line, service, release };
+  return holdTransaction(sql, (tx) => tx`select pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`);
+}
+
+const WAITS_FOR_MIGRATION = 'waiting for another process';
+/** Waits for Postgres for a second. */
+const IMPATIENT = { STARTUP_WAIT_SECONDS: '1' };
+
+/** A start in this process, and what it logs. */
+function startHere(databaseUrl: string, env: Readonly<Record<string, string>>) {
+  const log: string[] = [];
+  const starting = startPod(databaseUrl, {
+    env,
+    log: pino({ level: 'trace' }, { write: (line: string) => void log.push(line) }),
+  });
+  starting.catch(() => undefined);
+  return { starting, log: () => log.join('') };
 }
 
 const lastWords = ({ lines }: ServiceProcess): string => JSON.parse(lines.at(-1) ?? '{}').msg;
@@ -111,28 +108,37 @@ describe('a start that cannot be', { concurrency: 4 }, () => {
 
   test('a database that is not there ends it without a word of the password', async (t) => {
     const nobody = `postgres://fleet:${WRONG_PASSWORD}@127.0.0.1:${await findFreePort()}/fleet`;
-    await proveRefused(t, nobody, 1);
+    const service = startProcess(t, { ...serviceEnv(nobody), ...IMPATIENT });
+    assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
+    assert.match(lastWords(service), /Postgres/);
+    assert.doesNotMatch(said(service), /hunter2/);
   });
 
   test('a line to Postgres that falls silent ends it, which it says', async (t) => {
-    const { line, start } = await startOverLine(t);
-    const service = start();
+    const { line, lineUrl } = await openDatabaseLine(t);
+    const { starting } = startHere(lineUrl, IMPATIENT);
     await waitFor(() => line.sessions > 1);
     line.fallSilent();
-    assert.deepEqual(await outcomeOf(service, SILENCE_LIMIT_MS), { code: 1, signal: null });
-    assert.equal(lastWords(service), NO_ANSWER);
+    const ended = assert.rejects(starting, { message: NO_ANSWER });
+    await withDeadline(ended, SILENCE_LIMIT_MS, 'the end of the start');
   });
 
   test('the same while it waits for a migration, however long that takes', async (t) => {
-    const { line, service, release } = await startBehindMigration(t);
+    const { url, line, lineUrl } = await openDatabaseLine(t);
+    const release = await holdMigration(t, url);
+    const { starting, log } = startHere(lineUrl, IMPATIENT);
+    await waitFor(() => log().includes(WAITS_FOR_MIGRATION));
     line.fallSilent();
-    assert.deepEqual(await outcomeOf(service, SILENCE_LIMIT_MS), { code: 1, signal: null });
-    assert.equal(lastWords(service), NO_ANSWER);
+    const ended = assert.rejects(starting, { message: NO_ANSWER });
+    await withDeadline(ended, SILENCE_LIMIT_MS, 'the end of the start');
     await release();
   });
 
   test('SIGTERM ends it while its line is silent, exit 0', async (t) => {
-    const { line, service, release } = await startBehindMigration(t);
+    const { url, line, lineUrl } = await openDatabaseLine(t);
+    const release = await holdMigration(t, url);
+    const service = startProcess(t, { ...serviceEnv(lineUrl), ...IMPATIENT });
+    await waitFor(() => said(service).includes(WAITS_FOR_MIGRATION));
     line.fallSilent();
     service.child.kill('SIGTERM');
     assert.deepEqual(await outcomeOf(service), HANG_UP);
@@ -142,9 +148,9 @@ describe('a start that cannot be', { concurrency: 4 }, () => {
 
 describe('the service as a process', { concurrency: 3 }, () => {
   test('a line to Postgres that carries something again in time does not end its start; SIGTERM: the call in flight is answered, exit 0; a second SIGTERM does no harm', async (t) => {
-    const { url, line, start } = await startOverLine(t, 60);
+    const { url, line, lineUrl } = await openDatabaseLine(t);
     const { key } = await ownerOf(url);
-    const service = start();
+    const service = startProcess(t, { ...serviceEnv(lineUrl), STARTUP_WAIT_SECONDS: '60' });
     await waitFor(() => line.sessions > 1);
     line.fallSilent();
     await waitFor(() => said(service).includes('"msg":"waiting for Postgres"'));
@@ -168,7 +174,7 @@ describe('the service as a process', { concurrency: 3 }, () => {
 
   test('SIGTERM at once, while it starts: exit 0', async (t) => {
     const { url } = await createDatabase(t);
-    for (const waitMs of IS_TORTURE ? [0, 200, 300, 400] : [0, 300]) {
+    for (const waitMs of IS_TORTURE ? [0, 200, 300, 400] : [300]) {
       const service = startProcess(t, serviceEnv(url));
       await new Promise((resolve) => service.child.once('spawn', resolve));
       await sleep(waitMs);
@@ -187,13 +193,16 @@ describe('the service as a process', { concurrency: 3 }, () => {
     const env = { DATA_DIR: dataDir, PORT: '0', INGEST_PORT: '0' };
     const postgres = () => processesIn(`${dataDir}/cluster`);
 
-    await t.test('it ends both when a port is taken, which it names', async () => {
+    const taken = 'it ends both when a port is taken, which it names in one line';
+    await t.test(taken, { skip: NO_TERMINAL }, async () => {
       const port = await stayOnPort(t);
-      const service = startProcess(t, { ...env, INGEST_PORT: String(port) });
-      assert.deepEqual(await outcomeOf(service, EMBEDDED_LIMIT_MS), { code: 1, signal: null });
-      assert.equal(
-        lastWords(service),
-        `cannot listen on 127.0.0.1, port ${port}: another process listens there`,
+      const service = startInTerminal(t, { ...env, INGEST_PORT: String(port) });
+      assert.equal(await withDeadline(service.ended, EMBEDDED_LIMIT_MS, 'the end of the service'), 1);
+      const lines = service.output().trimEnd().split(/\r?\n/);
+      for (const line of lines) assert.match(line, /^\[\d\d:\d\d:\d\d\] (INFO|FATAL): /);
+      assert.deepEqual(
+        lines.filter((line) => line.includes('FATAL')).map((line) => line.slice('[00:00:00] FATAL: '.length)),
+        [`cannot listen on 127.0.0.1, port ${port}: another process listens there`],
       );
       assert.deepEqual(await postgres(), []);
     });
@@ -238,7 +247,9 @@ describe('the service as a process', { concurrency: 3 }, () => {
     const wrong = new URL(url);
     wrong.username = REFUSED_USER;
     wrong.password = WRONG_PASSWORD;
-    await proveRefused(t, wrong.href, 3_600); // it will be as wrong in an hour
+    const refused = startHere(wrong.href, { STARTUP_WAIT_SECONDS: '3600' }); // it will be as wrong in an hour
+    await assert.rejects(withDeadline(refused.starting, STOP_LIMIT_MS, 'the refusal'), /password/);
+    assert.doesNotMatch(refused.log(), /hunter2/);
     const { key } = await ownerOf(url);
     const env = { ...serviceEnv(url), LOG_LEVEL: 'trace', REDIS_URL: 'redis://:redis-password@127.0.0.1:1' };
     const service = startProcess(t, env);
@@ -277,13 +288,11 @@ describe('the service as a process', { concurrency: 3 }, () => {
 });
 
 describe('the service in a terminal', { skip: NO_TERMINAL }, () => {
-  const start = (t: TestContext, env: Readonly<Record<string, string>>) =>
-    spawnInTerminal(t, [process.execPath, MAIN], { ...env, NO_COLOR: '1' });
-
   test('it prints lines to read: where everything is, the place of the token, what to do next', async (t) => {
     const { url } = await createDatabase(t);
     const [port, ingestPort] = [await findFreePort(), await findFreePort()];
-    const service = start(t, { ...serviceEnv(url), PORT: String(port), INGEST_PORT: String(ingestPort) });
+    const ports = { PORT: String(port), INGEST_PORT: String(ingestPort) };
+    const service = startInTerminal(t, { ...serviceEnv(url), ...ports });
     await service.said(/Ctrl-C stops the service/);
     const { version } = JSON.parse(await readFile(join(PROJECT, 'package.json'), 'utf8'));
     const lines = service.output().split(/\r?\n/);
@@ -318,19 +327,11 @@ describe('the service in a terminal', { skip: NO_TERMINAL }, () => {
     await service.ended;
     assert.match(service.output(), /INFO: stopped/);
   });
-
-  test('a port that is taken is one line', async (t) => {
-    const { url } = await createDatabase(t);
-    const port = await stayOnPort(t);
-    const service = start(t, { ...serviceEnv(url), PORT: String(port) });
-    assert.equal(await service.ended, 1);
-    const [, failure, ...more] = service.output().split(/(?=\[\d\d:\d\d:\d\d\] FATAL: )/);
-    assert.deepEqual(
-      [failure?.slice('[00:00:00] FATAL: '.length).trimEnd(), more],
-      [`cannot listen on 127.0.0.1, port ${port}: another process listens there`, []],
-    );
-  });
 });
+
+function startInTerminal(t: TestContext, env: Readonly<Record<string, string>>) {
+  return spawnInTerminal(t, [process.execPath, MAIN], { ...env, NO_COLOR: '1' });
+}
 
 /** An account with a device and a key. */
 async function ownerOf(databaseUrl: string): Promise<{ key: string }> {
