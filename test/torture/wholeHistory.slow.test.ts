@@ -20,7 +20,7 @@ const SEEDS = Number(
 );
 const OPTIONS = IS_TORTURE
   ? { forMs: 15_000, lateWrites: 10, longBatches: 2, atOnce: 3, areCalm: false }
-  : { forMs: 3_000, lateWrites: 2, longBatches: 1, atOnce: 1, areCalm: true };
+  : { forMs: 1_000, lateWrites: 1, longBatches: 1, atOnce: 1, areCalm: true };
 const THIS_VERSION = [PROJECT];
 /** A git ref: one pod begins with that version, and every other start of its process has it. */
 const before = IS_TORTURE ? process.env['FLEET_UPGRADE_FROM'] : undefined;
