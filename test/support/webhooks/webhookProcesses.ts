@@ -5,7 +5,8 @@ import type { TestContext } from 'node:test';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { startPod } from '../pod.ts';
 import { adminOf } from '../postgres/admin.ts';
-import { serviceEnv } from '../service.ts';
+import { type ServiceProcess, serviceEnv, startProcess } from '../service.ts';
+import { IS_TORTURE } from '../torture.ts';
 import { auditDeliveries } from './deliveryProof.ts';
 import { type Receiver, startReceiver, trustedCertificate } from './receiver.ts';
 import { type WebhookApi, webhookApi, webhookEnv } from './webhooks.ts';
@@ -50,6 +51,14 @@ export async function startAuditedOwner(
   t.after(() => sql.end());
   await auditDeliveries(sql);
   return { sql, api: webhookApi(manager.api, (await admin.key(OWNER)).key), receiver };
+}
+
+/** The last of a row of processes, which is not killed: in the short form it is a pod in this process. */
+export function startLast(
+  t: TestContext,
+  env: Readonly<Record<string, string>>,
+): Pick<ServiceProcess, 'listening'> {
+  return IS_TORTURE ? startProcess(t, env) : { listening: startPod(env['DATABASE_URL'] ?? '', { t, env }) };
 }
 
 /** Ends the leases of processes that were killed, which nobody renews. */
