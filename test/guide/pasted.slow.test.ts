@@ -19,7 +19,7 @@ const IMEI = '350000000000017';
 /** How the guide makes a key, in every block that calls the API. */
 const MADE_KEY =
   /^KEY=\$\(npm run -s fleet -- (?<words>key:create [^|]+?) \|\s+node -p 'JSON\.parse\(fs\.readFileSync\(0\)\)\.key'\)$/gm;
-/** The block whose key is made as it says. That of each other block is made by the same command in this process. */
+/** The block that goes through npm, with its key made as it says. That of each other block is made by the same command in this process. */
 const FIRST_KEY = 'first-webhook';
 const missing = ['bash', 'curl', 'npm', 'date'].filter((name) => findProgram(name) === null);
 const skip = missing.length > 0 && `there is no ${missing.join(', ')} on this machine`;
@@ -53,7 +53,7 @@ async function startClone(t: TestContext) {
       .replaceAll(':3000/', `:${api}/`)
       .replaceAll(':3001/', `:${ingest}/`)
       .replaceAll('9443', String(receiver));
-    return paste(t, block, place, env);
+    return paste(t, block, place, env, name === FIRST_KEY);
   };
   /** Runs a block to its end; the JSON documents that it has printed. */
   const run = async (name: string, place = folder) => {

@@ -7,11 +7,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { openSql } from '../../src/postgres/sql.ts';
-import { INGEST_TOKEN, request } from '../support/pod.ts';
+import { INGEST_TOKEN, request, startPod } from '../support/pod.ts';
 import { findFreePort } from '../support/ports.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
-import { serviceEnv, startProcess } from '../support/service.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { guideBlock } from './guide.ts';
 import { findProgram } from './programs.ts';
@@ -77,12 +76,10 @@ async function startSite(t: TestContext) {
   );
   const { key } = await admin.key(OWNER);
   const [port, ingestPort] = [await findFreePort(), await findFreePort()];
-  const own = Object.entries(serviceEnv(url)).filter(([name]) => !name.startsWith('RATE_LIMIT_'));
-  const env = { ...Object.fromEntries(own), PORT: String(port), INGEST_PORT: String(ingestPort) };
-  const start = () => startProcess(t, env);
+  // With the limits that a service has by itself.
+  const env = { PORT: String(port), INGEST_PORT: String(ingestPort) };
   const api = `http://127.0.0.1:${port}`;
-  let service = start();
-  await service.listening;
+  let pod = await startPod(url, { t, env });
   for (let n = 0; n < AREAS; n++) {
     const area = { name: `Area ${n}`, type: 'circle', center: { lat: 10 + n, lng: 20 }, radius_m: 1_000 };
     const { status, text } = await request(`${api}/api/v3/areas`, {
@@ -109,10 +106,8 @@ async function startSite(t: TestContext) {
     assert.equal(status, 200, text);
   };
   const restart = async (): Promise<void> => {
-    service.child.kill('SIGTERM');
-    await service.ended;
-    service = start();
-    await service.listening;
+    await pod.stop();
+    pod = await startPod(url, { t, env });
   };
   const sql = openSql(url, { maxConnections: 1, name: 'test' });
   t.after(() => sql.end());
