@@ -14,7 +14,7 @@ import { seededRandom } from '../support/seededRandom.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
-const KILLS = 5;
+const KILLS = 2;
 const POINTS = IS_TORTURE ? 1_000_000 : 10_000;
 const KILL_WITHIN_MS = 3_000;
 

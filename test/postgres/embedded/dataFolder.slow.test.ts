@@ -189,6 +189,7 @@ test('the packages work where npm ran no install scripts; a folder that all can 
   await copyProject(project, true);
   const dataDir = join(project, 'data');
   await mkdir(dataDir);
+  if (isRoot) await fill(dataDir); // its own initdb has made a cluster above
   const answer = await visitAs(dataDir, { project });
   assert.equal(answer.message, undefined);
   assert.equal(await exists(join(dataDir, 'place.json')), false);
