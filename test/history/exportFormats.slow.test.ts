@@ -78,7 +78,7 @@ async function always(
     fc.asyncProperty(ANY_POINTS, PAGE, async (points, pagePoints) => {
       await check(file(format, points, pagePoints).toString(), points);
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(15) },
   );
 }
 
@@ -145,7 +145,7 @@ describe('an export', () => {
       assert.equal(text.split('<trkseg>').length - 1, points.length === 0 ? 0 : gaps.length + 1);
     });
     // Each start of the validator takes a tenth of a second.
-    for (const text of texts.slice(0, runs(2))) await assertValid(text);
+    for (const text of texts.slice(0, runs(1))) await assertValid(text);
     const odd = file('gpx', [], 1, '<&>]]> "van" \u{FFFE}\u0001\u{1F69A}').toString();
     await assertValid(odd);
     assert.match(odd, /<name>&lt;&amp;&gt;\]\]&gt; "van" 🚚<\/name>/);
@@ -250,7 +250,7 @@ describe('an export as Parquet', () => {
     };
     await assertFile([], 1);
     await assertFile(MANY, 4_096);
-    await fc.assert(fc.asyncProperty(ANY_POINTS, PAGE, assertFile), { numRuns: runs(8) });
+    await fc.assert(fc.asyncProperty(ANY_POINTS, PAGE, assertFile), { numRuns: runs(4) });
     const types = await connection.runAndReadAll(`describe select * from '${join(folder, '1.parquet')}'`);
     const columns = types.getRows().map(([name, type]) => `${name} ${type}`);
     const doubles = 'latitude DOUBLE, longitude DOUBLE, altitude_m DOUBLE, speed_kmh DOUBLE, heading DOUBLE';

@@ -19,7 +19,7 @@ const FOREIGN = '350000000000003';
 const SILENT = '350000000000004';
 const DAY_MS = 86_400_000;
 const NOW_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
-const HEAVY_POINTS = 120_000;
+const HEAVY_POINTS = 60_000;
 const POINTS = 9_000;
 const iso = (ms: number) => new Date(ms).toISOString();
 

@@ -35,7 +35,7 @@ const SMALL_PACKED = new Set(SMALL.filter((_, n) => n % 8 === 1));
 const LONG = [1, 1_003, 2_500, 2_501, 5_000, 90_000].map(imeiOf);
 /** So many points that no buffers between two processes take all of them. */
 const HEAVY = imeiOf(95_000);
-const HEAVY_POINTS = 60_000;
+const HEAVY_POINTS = 40_000;
 const FOREIGN = imeiOf(1_004);
 const isShared = (imei: string) => Number(imei) % 2 === 0;
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
@@ -64,7 +64,7 @@ function histories(): Sent[] {
     const sent: Sent[] = [];
     for (let ms = NOW_MS - 9 * DAY_MS; ms < NOW_MS - HOUR_MS; ) {
       sent.push(pointAt(imei, ms));
-      ms += random() < 0.01 ? upTo(20 * HOUR_MS) : 20_000 + upTo(600_000);
+      ms += random() < 0.01 ? upTo(20 * HOUR_MS) : 60_000 + upTo(1_800_000);
     }
     return sent;
   });
@@ -167,7 +167,7 @@ describe(`GET /api/v3/history/export (seed ${SEED})`, () => {
   ];
 
   test('is the files of all devices one after the other, by IMEI, whatever the window', async () => {
-    const windows = Array.from({ length: runs(2) }, () => {
+    const windows = Array.from({ length: runs(1) }, () => {
       const fromMs = NOW_MS - upTo(9 * DAY_MS);
       return `from=${iso(fromMs)}&to=${iso(fromMs + upTo(random() < 0.5 ? 9 * DAY_MS : 6 * HOUR_MS))}`;
     });
@@ -210,7 +210,7 @@ describe(`GET /api/v3/history/export (seed ${SEED})`, () => {
         headers: { 'X-API-Key': owner.key },
       });
       const points = await parquetReadObjects({ file: await response.arrayBuffer(), compressors: ZSTD });
-      assert.ok(points.length > 5_000);
+      assert.ok(points.length > 3_000);
       assert.deepEqual(
         points.map((point) => ({ ...point, recorded_at: (point['recorded_at'] as Date).toISOString() })),
         lines.map(
@@ -344,7 +344,7 @@ describe(`GET /api/v3/history/export (seed ${SEED})`, () => {
         const { status, text } = await read(heavy);
         assert.deepEqual([status, text.split('\n').length - 1], [200, HEAVY_POINTS]);
       },
-      rounds: 5,
+      rounds: 3,
       victim: async () => {
         assert.deepEqual(imeisOf((await read(`?${PAST}`, otherKey)).text), [FOREIGN]);
         const page = await owner.pod.get(`/api/v3/devices/${FOREIGN}/history`, otherKey);
