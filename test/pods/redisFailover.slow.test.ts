@@ -23,7 +23,7 @@ const IMEI = '350000000000001';
 const OTHER_NAMESPACE = 'other';
 const IP = '192.0.2.1';
 const ENDPOINT = 7;
-const PAUSE_MS = 50;
+const PAUSE_MS = 100;
 const LIMITS = { RATE_LIMIT_KEY_MINUTE: '100000', RATE_LIMIT_KEY_HOUR: '100000', RATE_LIMIT_IP_MINUTE: '0' };
 
 interface ReplicatedRedis {

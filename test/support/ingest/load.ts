@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Leaves most of a processor to whoever else tests something. */
-const PAUSE_MS = 5;
+const PAUSE_MS = 25;
 
 /** What came back from calls made over and over: how often each answer, by name of the call. */
 export type Tally = Record<string, number>;
