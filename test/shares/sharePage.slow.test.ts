@@ -4,8 +4,7 @@ import type { Browser } from 'playwright-core';
 import { formatIso, HOUR_MS } from '../../src/lib/time.ts';
 import { glide } from '../support/console/glide.ts';
 import { violationsIn } from '../support/console/violations.ts';
-import { visitConsole } from '../support/console/visitor.ts';
-import { callApi, setPassword } from '../support/http/application.ts';
+import { callApi } from '../support/http/application.ts';
 import { newContext, startBrowser, withoutBrowser } from '../support/http/browser.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
@@ -73,35 +72,6 @@ describe('GET /s/{token}', () => {
       browser = await startBrowser({ hasWebGl: true });
     });
     after(() => browser.close());
-
-    test('is made in the console, listed there, and ends there', async (t) => {
-      await setPassword(owner.admin, OWNER);
-      const { page, complaints, logIn, show } = await visitConsole(t, browser, owner.pod.api);
-      await logIn(OWNER);
-      await show('Settings');
-      const shares = page.getByRole('region', { name: 'Shares' });
-      await shares.locator('summary', { hasText: 'New share' }).click();
-      await shares.getByLabel('Ends', { exact: true }).fill('');
-      await shares.getByRole('button', { name: 'Make a link' }).click();
-      await shares.getByText('expires_at is required').waitFor();
-      await shares.locator('[aria-invalid="true"][placeholder="Name, plate or IMEI"]').waitFor();
-      await shares.getByLabel('Vehicle').fill('ab1');
-      await page.keyboard.press('Enter');
-      await shares.getByRole('button', { name: 'Leave out Van 12' }).waitFor();
-      const inAnHour = new Date(Date.now() + HOUR_MS);
-      const localMs = inAnHour.getTime() - inAnHour.getTimezoneOffset() * 60_000;
-      await shares.getByLabel('Ends', { exact: true }).fill(new Date(localMs).toISOString().slice(0, 16));
-      await shares.getByRole('button', { name: 'Make a link' }).click();
-      const url = String(await shares.locator('.secret code').textContent());
-      assert.equal((await fetch(url)).status, 200);
-      const listed = shares.getByRole('listitem').first();
-      await listed.getByRole('button', { name: 'End' }).click();
-      await listed.getByRole('button', { name: 'End the link now' }).click();
-      await listed.getByText('ended by hand').waitFor();
-      assert.equal((await fetch(url)).status, 410);
-      complaints.splice(0, complaints.length, ...complaints.filter((said) => !said.includes('422')));
-      assert.deepEqual(complaints, []);
-    });
 
     test('shows where the vehicle is as it moves, on a map and as a list, until the link ends', async () => {
       const { id, url } = await made({ name: 'Your delivery', show: ['name', 'speed'] });
