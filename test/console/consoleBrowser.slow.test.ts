@@ -7,7 +7,7 @@ import { dateOf, fieldText } from '../../src/console/page/format.ts';
 import { focused, focusedName } from '../support/console/focused.ts';
 import { BUS, OWNER, openConsole, POD_ENV, VAN } from '../support/console/openedConsole.ts';
 import { violationsIn } from '../support/console/violations.ts';
-import { visitConsole } from '../support/console/visitor.ts';
+import { type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { callApi, logIn, makeOwner, PASSWORD } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
 import { newContext, withoutBrowser } from '../support/http/browser.ts';
@@ -28,6 +28,17 @@ const DEVICES = {
 
 describe('the console in a browser', { skip: withoutBrowser() }, () => {
   const opened = openConsole(DEVICES);
+  let withClock: Promise<Visitor> | null = null;
+
+  /** A person whose browser has a clock that tests set; two tests share it. */
+  async function visitWithClock(): Promise<Visitor> {
+    const isFirst = withClock === null;
+    withClock ??= visitConsole(null, opened.browser, opened.pod.api);
+    const visitor = await withClock;
+    if (isFirst) await visitor.page.clock.install();
+    else await visitor.startAnew();
+    return visitor;
+  }
 
   test('loads from here alone, says what is wrong with a login, and forgets a session with its logout', async () => {
     const { page, complaints, logIn: enter } = await opened.visitAgain();
@@ -53,10 +64,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('Your session was ended: by a logout').waitFor();
   });
 
-  test('a browser that cannot draw the map has the lists, and a silent vehicle is offline there after ten minutes', async (t) => {
+  test('a browser that cannot draw the map has the lists, and a silent vehicle is offline there after ten minutes', async () => {
     await opened.send(VAN, FAR);
-    const { page, complaints, logIn: enter, show } = await opened.visit(t);
-    await page.clock.install();
+    const { page, complaints, logIn: enter, show } = await visitWithClock();
     await enter(OWNER);
     await page.getByText('This browser cannot draw the map').waitFor();
     await page.getByText('2 vehicles').waitFor();
@@ -83,9 +93,8 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('what a limit refuses is said and asked for again: earlier events, and the stream, which is not "lost"', async (t) => {
-    const { page, logIn: enter, show } = await opened.visit(t);
-    await page.clock.install();
+  test('what a limit refuses is said and asked for again: earlier events, and the stream, which is not "lost"', async () => {
+    const { page, logIn: enter, show } = await visitWithClock();
     const asked = Promise.withResolvers<Route>();
     await page.route('**/api/v1/events?*', (route) => asked.resolve(route));
     await enter(OWNER);
@@ -266,7 +275,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     const why = page.getByRole('button', { name: 'Why: Van 12 entered Yard' });
     await why.click();
     await waitFor(() => /#event\/\d+$/.test(page.url()));
-    await page.reload();
+    const event = page.url();
+    await show('Devices');
+    await page.goto(event);
     await page.getByLabel('Why: Van 12 entered Yard').locator('.why').waitFor();
     await page.goto(`${opened.pod.api}/console#event/999999999`);
     await page.getByText('Event 999999999 is not among the').waitFor();
@@ -274,7 +285,6 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('No event fits').waitFor();
     await page.getByLabel('Type').selectOption('Entries');
     await waitFor(() => page.url().endsWith(`#events?type=geofence_enter&area=${id}`));
-    await page.reload();
     await why.click();
     await page.getByLabel('Why: Van 12 entered Yard').locator('.why').waitFor();
     await page.getByLabel('Vehicle').fill('bus');
