@@ -29,15 +29,16 @@ export function resolveTool(specifier: string): string {
 
 /** What is used of TypeScript 5: the compiler of the project, version 7, has no such interface. */
 export interface Typescript {
-  readonly ScriptTarget: { readonly Latest: number; readonly ESNext: number };
+  readonly ScriptTarget: { readonly Latest: number };
   createSourceFile(path: string, text: string, target: number, hasParents: boolean): SourceFile;
   isRegularExpressionLiteral(node: SyntaxNode): boolean;
   forEachChild(node: SyntaxNode, visit: (child: SyntaxNode) => void): void;
-  transpileModule(text: string, options: object): { readonly outputText: string };
 }
 
 export interface SyntaxNode {
+  readonly kind: number;
   readonly text: string;
+  readonly end: number;
   getStart(): number;
 }
 
