@@ -107,7 +107,7 @@ const ALL_MOMENTS: readonly Moment[] = [
 ];
 
 /** In the short form one for each way in which a stored delivery is found in Postgres; what was not committed leaves nothing. */
-const SHORT: readonly Left[] = [UNTOUCHED, RECEIVED, WRITTEN];
+const SHORT: readonly Left[] = [UNTOUCHED, COUNTED, RECEIVED, WRITTEN];
 const MOMENTS = IS_TORTURE
   ? ALL_MOMENTS
   : SHORT.flatMap((left) => ALL_MOMENTS.find((moment) => moment.left === left) ?? []);
