@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { BodyBudget, type BodyOwner, type BodyPorts, withBody } from '../../src/http/requestBody.ts';
 import type { Route } from '../../src/http/route.ts';
 import { serve } from '../support/http/serve.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { newTurns } from '../support/workTurns.ts';
 
 /** Sends a body of so many bytes to a route of account 7; returns whose turns were taken, and what was held meanwhile. */
@@ -52,4 +54,42 @@ test('the memory of a body is counted until its answer is there, and then given 
     assert.ok(heldBytes >= bytes, `${heldBytes} of ${bytes}`);
     assert.equal(leftBytes, 0, `${bytes}`);
   }
+});
+
+test('an account holds two of the largest bodies at a time, however few bytes they are sent in, and another one holds its own', async (t) => {
+  const maxBodyBytes = 32 * 1024 * 1024;
+  const bodies = new BodyBudget();
+  const ports = { bodies, turns: newTurns() };
+  const route = { maxBodyBytes, takesPieces: true } as Route;
+  const held: { owner: BodyOwner; release: () => void }[] = [];
+  const { url } = await serve(t, async (request, response) => {
+    const owner = String(request.headers['x-owner']);
+    const answer = await withBody(ports, request, owner, route, async () => {
+      const { promise, resolve: release } = Promise.withResolvers<void>();
+      held.push({ owner, release });
+      await promise;
+      return { status: 200, body: null };
+    });
+    response.writeHead(answer.status).end();
+  });
+  const body = gzipSync(Buffer.alloc(maxBodyBytes, ' '));
+  const send = async (owner: string) => {
+    const headers = { 'X-Owner': owner, 'Content-Encoding': 'gzip' };
+    const { status } = await fetch(url, { method: 'POST', headers, body });
+    return status;
+  };
+  const owners = () => held.map(({ owner }) => owner);
+  const answers = [send('attacker'), send('attacker'), send('attacker'), send('attacker'), send('attacker')];
+  await waitFor(() => held.length + bodies.waiting === answers.length);
+  assert.deepEqual(owners(), ['attacker', 'attacker']);
+  answers.push(send('victim'));
+  await waitFor(() => held.length === 3);
+  assert.deepEqual(owners(), ['attacker', 'attacker', 'victim']);
+  assert.equal(bodies.waiting, 3);
+  for (let n = 0; n < answers.length; n++) {
+    await waitFor(() => held.length > n);
+    held[n]?.release();
+  }
+  assert.deepEqual(await Promise.all(answers), Array(6).fill(200));
+  assert.deepEqual([bodies.heldBytes, bodies.waiting], [0, 0]);
 });
