@@ -549,7 +549,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
   });
 
-  test('on a telephone the map stays in sight of a new area, which is not made twice when the answer is lost', async () => {
+  test('on a telephone the map stays in sight of a new area, also held across, and the area is not made twice when the answer is lost', async () => {
     const { page, logIn: enter, show } = await opened.visitAgain();
     await page.setViewportSize({ width: 360, height: 780 });
     await enter(OWNER);
@@ -575,6 +575,17 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
         () => `${field}: ${seen}`,
       );
     }
+
+    // Held across, it has no height for a sheet and for two lines of links: the panel is beside the map.
+    await page.setViewportSize({ width: 667, height: 375 });
+    await waitFor(async () => {
+      const [links, panel] = [
+        await page.getByRole('navigation').boundingBox(),
+        await page.locator('main').boundingBox(),
+      ];
+      return links !== null && panel !== null && links.height < 45 && panel.x > 667 / 2 && panel.y < 75;
+    }, 'the panel is not beside the map of a telephone that is held across');
+    await page.setViewportSize({ width: 360, height: 780 });
 
     await form.getByLabel('Name').fill('Quay');
     const ring = [[12, 41], [12.01, 41], [12, 41.01], [12, 41]]; // biome-ignore format: one line
