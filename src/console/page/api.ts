@@ -191,7 +191,7 @@ export function useLoaded<T>(path: string | null, round = 0): Loaded<T> {
 export function usePaced<T>(value: T, everyMs: number): T {
   const shown = useRef(value);
   const changedAtMs = useRef(0);
-  const [, drawAgain] = useState(0);
+  const [draws, drawAgain] = useState(0);
   const waitMs = changedAtMs.current + everyMs - Date.now();
   if (value !== shown.current && waitMs <= 0) {
     shown.current = value;
@@ -202,7 +202,7 @@ export function usePaced<T>(value: T, everyMs: number): T {
     if (!isWaiting) return;
     const timer = setTimeout(() => drawAgain((count) => count + 1), waitMs);
     return () => clearTimeout(timer);
-  }, [value, isWaiting, everyMs]);
+  }, [value, isWaiting, everyMs, draws]); // once more when a timer was early by a part of a millisecond
   return shown.current;
 }
 
