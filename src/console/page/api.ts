@@ -190,12 +190,12 @@ export function useLoaded<T>(path: string | null, round = 0): Loaded<T> {
 /** The value, but changed at most once in `everyMs`: what it leads to costs a call of the account's limits. */
 export function usePaced<T>(value: T, everyMs: number): T {
   const shown = useRef(value);
-  const changedAtMs = useRef(0);
+  const changedAtMs = useRef(Number.NEGATIVE_INFINITY);
   const [draws, drawAgain] = useState(0);
-  const waitMs = changedAtMs.current + everyMs - Date.now();
+  const waitMs = changedAtMs.current + everyMs - performance.now();
   if (value !== shown.current && waitMs <= 0) {
     shown.current = value;
-    changedAtMs.current = Date.now();
+    changedAtMs.current = performance.now();
   }
   const isWaiting = value !== shown.current;
   useEffect(() => {
