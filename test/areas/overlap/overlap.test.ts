@@ -104,8 +104,6 @@ describe('the overlap of two areas', () => {
   test('long thin tracks that cross: what they have in common at the crossings, within 0.2 %', () => {
     for (const [bufferM, half] of [
       [5, 10],
-      [10, 2],
-      [50, 10],
       [200, 0.5],
     ] as const) {
       const north = track(bufferM, [-half, -half], [half, half]);
@@ -138,8 +136,6 @@ describe('the overlap of two areas', () => {
   test('a track of many rows: the size of its rows, within 0.2 %, however thin they are', () => {
     for (const [rows, bufferM] of [
       [10, 20],
-      [200, 10],
-      [400, 5],
       [900, 5],
     ] as const) {
       const pairs: Pair[] = [];
@@ -168,7 +164,7 @@ describe('the overlap of two areas', () => {
     let neighbours = 0;
     for (let i = 0; i < outlines.length; i++) {
       // Some neighbours of each are enough for a quick run; all of them under torture.
-      const last = IS_TORTURE ? outlines.length : Math.min(outlines.length, i + 4);
+      const last = IS_TORTURE ? outlines.length : Math.min(outlines.length, i + 2);
       for (let j = i + 1; j < last; j++) {
         const [a, b] = [outlines[i] as Outline, outlines[j] as Outline];
         const commonM2 = common(a, b);
@@ -176,7 +172,7 @@ describe('the overlap of two areas', () => {
         neighbours++;
       }
     }
-    assert.ok(neighbours >= 1_000);
+    assert.ok(neighbours >= 370);
   });
 });
 

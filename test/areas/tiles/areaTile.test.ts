@@ -94,9 +94,9 @@ describe('a tile of areas', () => {
           assert.equal(area, undefined);
         }
       }),
-      { seed: 41, numRuns: runs(200) },
+      { seed: 41, numRuns: runs(70) },
     );
-    assert.ok(inside > 1_000 && outside > 1_000 && absent > 2, `${inside} ${outside} ${absent}`);
+    assert.ok(inside > 300 && outside > 300 && absent > 0, `${inside} ${outside} ${absent}`);
   });
 
   test('draws tracks that wind as everything within their buffer, with the gaps in between', () => {
@@ -166,9 +166,9 @@ describe('a tile of areas', () => {
           }
         }
       }),
-      { seed: 42, numRuns: runs(150) },
+      { seed: 42, numRuns: runs(60) },
     );
-    assert.ok(compared > 500, `${compared}`);
+    assert.ok(compared > 200, `${compared}`);
   });
 
   test('shows the facts of each area, and leaves out an external id that is null', () => {
