@@ -192,7 +192,7 @@ test('whatever the order in which transactions commit, a reader who hops between
 });
 
 describe('a page that is read in steps', () => {
-  const DEVICES = 3_000;
+  const DEVICES = 2_010;
   const filled = () => {
     const pod = new Pod();
     for (let id = 1; id <= DEVICES; id++) pod.fleet.putDevice(fieldsAt(id, 1, 0), 1);

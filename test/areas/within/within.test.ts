@@ -31,7 +31,7 @@ import { IS_TORTURE } from '../../support/torture.ts';
 
 const WORLDS = [1, 2, 3];
 const SEEN = [1, 2];
-const DEVICES = 2_000;
+const DEVICES = 1_200;
 
 function serve(
   fleet: Fleet,
@@ -129,8 +129,8 @@ const inBody = ({ status, group, max_age_seconds: age }: Asked): object => ({
 });
 
 /** Boxes that are asked for of each fleet, and shapes; ten thousand of both in the long form. */
-const QUESTIONS = 70;
-const FLEETS = IS_TORTURE ? 143 : 1;
+const QUESTIONS = 40;
+const FLEETS = IS_TORTURE ? 250 : 1;
 
 describe('GET /devices/within and /devices/count', () => {
   test('agree with a loop over all devices, whatever the box and the filter, page by page, while devices change', async () => {
@@ -170,7 +170,7 @@ describe('GET /devices/within and /devices/count', () => {
         assert.deepEqual([counts.moving, counts.unknown, counts.located], [moving, 0, imeis.length], label);
       }
     }
-    assert.ok(found > 5_000, `${found} devices were found`);
+    assert.ok(found > 2_000, `${found} devices were found`);
   });
 
   test('agree with the rule of areas, whatever the shape and the filter, sent or saved, while devices change', async () => {
@@ -220,7 +220,7 @@ describe('GET /devices/within and /devices/count', () => {
       assert.deepEqual(imeisOf((await within({ area_id: n + 1, ...filter, limit: 1_000 })).body), imeis);
       assert.equal((await count({ area_id: n + 1, ...filter })).body.data.total, imeis.length);
     }
-    assert.ok(found > 500, `${found} devices were found`);
+    assert.ok(found > 200, `${found} devices were found`);
   });
 
   test('answer in steps as of the first one, even if devices change before the last', () => {
@@ -229,7 +229,7 @@ describe('GET /devices/within and /devices/count', () => {
     // Many on one spot, in a list of their own.
     for (let id = 1; id <= 2_500; id++) fleet.move(id, positionAt(41.9, 12.5, NOW_MS + 1));
     let steps = 0;
-    for (let n = 0; n < 8; n++) {
+    for (let n = 0; n < 4; n++) {
       const region: Region =
         n % 2 === 0
           ? boxRegion({ west: -180, south: -90, east: 180, north: 90 })
@@ -257,7 +257,7 @@ describe('GET /devices/within and /devices/count', () => {
       }
       inOneGo(counting);
     }
-    assert.ok(steps > 8, `${steps} steps`);
+    assert.ok(steps > 4, `${steps} steps`);
   });
 
   test('count every device without a place, also those without a position', async () => {
@@ -464,7 +464,7 @@ describe('POST /devices/within', () => {
 
 test('another account is answered while one asks for the whole world of a large fleet', async () => {
   const fleet = new Fleet();
-  for (let id = 1; id <= 40_000; id++) {
+  for (let id = 1; id <= 12_000; id++) {
     fleet.putDevice(fieldsOf({ id, worldId: id === 1 ? 2 : 1 }));
     // Half of them on one spot.
     fleet.move(id, id % 2 === 0 ? positionAt(1, 1) : positionAt((id % 120) - 60, (id % 359) - 179));

@@ -13,7 +13,7 @@ type Place = readonly [lat: number, lng: number];
 const OWN = 1;
 const SHARED = 2;
 const FOREIGN = 3;
-const DEVICES = 24_000;
+const DEVICES = 9_000;
 const POLE: Place = [90, 0];
 const DEPOT: Place = [0, 100];
 
