@@ -53,10 +53,17 @@ const summary = (found: readonly NearDevice[]) =>
     m: distanceM,
   }));
 
-/** Moves, changes of the world and newcomers, as many as one turn may bring. */
-function changeSome(fleet: Fleet, random: () => number, n: number): void {
+const NEWCOMERS = 50;
+const ID_BY_IMEI = new Map(
+  Array.from({ length: DEVICES + NEWCOMERS }, (_, n) => [fields(n + 1, OWN).imei, n + 1]),
+);
+
+/** Moves, changes of the world and newcomers, as many as one turn may bring; half of them are of devices that are to be found. */
+function changeSome(fleet: Fleet, random: () => number, n: number, hits: readonly { imei: string }[]): void {
   for (let change = 0; change < 20; change++) {
-    const id = 1 + Math.floor(random() * (DEVICES + 50));
+    const hit = hits[Math.floor(random() * 2 * hits.length)];
+    const any = 1 + Math.floor(random() * (DEVICES + NEWCOMERS));
+    const id = hit === undefined ? any : (ID_BY_IMEI.get(hit.imei) as number);
     const kind = random();
     if (kind < 0.2) fleet.putDevice(fields(id, 1 + Math.floor(3 * random()), n));
     else if (kind < 0.5) fleet.move(id, position(DEPOT, n));
@@ -91,7 +98,7 @@ describe('a search in steps', () => {
           const limit = [1, 50][n % 2] as number;
           const before = expected(fleet, view, POLE, limit, maxM);
           const steps = fleet.nearInSteps(view, ...POLE, limit, maxM);
-          const changing = andThen(steps, () => changeSome(fleet, random, seed * 1_000 + n));
+          const changing = andThen(steps, () => changeSome(fleet, random, seed * 1_000 + n, before));
           assert.deepEqual(summary(finish(changing)), before, `seed ${seed}, worlds ${view}`);
         }
       }
@@ -102,10 +109,15 @@ describe('a search in steps', () => {
     const random = seededRandom(7);
     const fleet = equatorFleet(random);
     const waiting = Array.from({ length: 6 }, (_, n) => [POLE, DEPOT, [89, 5] as Place][n % 3] as Place);
-    const running: { steps: Steps<NearDevice[]>; before: unknown }[] = [];
+    const running: { steps: Steps<NearDevice[]>; before: ReturnType<typeof expected> }[] = [];
     let done = 0;
     for (let n = 1; done < 6; n++) {
-      changeSome(fleet, random, n);
+      changeSome(
+        fleet,
+        random,
+        n,
+        running.flatMap(({ before }) => before),
+      );
       const at = waiting.pop();
       if (at !== undefined) {
         const before = expected(fleet, [OWN, SHARED], at, 20, Number.POSITIVE_INFINITY);
