@@ -212,8 +212,8 @@ const FIRST_PLACES = 64;
 const PLACES_GROWTH = 4;
 
 /**
- * Columns of rows, of which `recorded_at` is the first. `list`: as a statement names them. `nulls`: as many nulls. `rowsUpTo`:
- * makes what reads at most so many rows of a copy.
+ * Columns of rows, of which `recorded_at` is the first. `list`: as a statement names them. `nulls`: as many nulls.
+ * `rowsUpTo(most)`: a new reader of copied rows, at most `most` of them.
  */
 export function positionColumns(columns: readonly ColumnName[]): {
   readonly list: RawSql;

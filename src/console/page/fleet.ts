@@ -169,7 +169,7 @@ export interface KnownDevice {
   readonly location: KnownLocation | null;
   readonly ignition: boolean | null;
   readonly groups: readonly string[];
-  /** Counts up when it is changed in place: what shows it need not be drawn again before. */
+  /** Counts up with each change, since the object stays the same: a row that shows this version is up to date. */
   readonly version: number;
 }
 

@@ -4,7 +4,7 @@ import { html } from '../parts.ts';
 
 /** Rows above and below those in sight, so that a quick scroll meets rows. */
 const BESIDE = 8;
-/** They change by so many at a time. A larger step makes a frame longer, a smaller one makes scrolling cost more. */
+/** Rows that are added at a time while the list is scrolled: more make single frames longer, fewer cost more in all. */
 const STEP = 4;
 /** Rows of a page of the keyboard. */
 const PAGE = 10;

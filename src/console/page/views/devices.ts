@@ -72,7 +72,7 @@ const deviceRow = (device: KnownDevice, { place, tabIndex }: RowOfList): VNode =
 
 interface DeviceRowProps {
   readonly device: KnownDevice;
-  /** Of the device, which is changed in place: with the same version it is not drawn again. */
+  /** Of the device. The signals package draws a component again only if a property or a signal that it reads has changed. */
   readonly version: number;
   readonly tabIndex: number;
 }

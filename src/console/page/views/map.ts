@@ -137,7 +137,7 @@ function Choice({
 
 interface VehicleRowProps {
   readonly device: KnownDevice;
-  /** Of the device, which is changed in place: with the same version it is not drawn again. */
+  /** Of the device. The signals package draws a component again only if a property or a signal that it reads has changed. */
   readonly version: number;
   readonly tabIndex: number;
   readonly pick: (device: KnownDevice) => void;
