@@ -37,7 +37,7 @@ export interface Part {
   readonly rows: readonly Row[];
   /** Named results that budgets apply to. Ratios wherever possible. */
   readonly metrics: Readonly<Record<string, number>>;
-  /** A/A noise: how much of a metric differed between two rounds of the same, see noiseOf. */
+  /** A/A noise of metrics that are medians of rounds, see noiseOf. */
   readonly noise?: Readonly<Record<string, number>>;
 }
 

@@ -24,8 +24,8 @@ export function readMetrics(output: string): Metrics {
 }
 
 /**
- * The medians of both versions, and the ratios of the rounds. A ratio is noise when it is no further from 1 than two
- * rounds of the same version are from each other.
+ * The medians of both versions, and the ratios of the rounds. A ratio is noise when it is no further from 1 than the
+ * rounds of one version are from their median.
  */
 export function formatComparison(rounds: readonly Comparison[], commit: string): string {
   const names = [...(rounds[0]?.before.keys() ?? [])].filter((name) =>

@@ -37,7 +37,8 @@ export async function openFloor(question: FloorQuestion) {
 }
 
 const CONNECTIONS = 32;
-const ROUNDS = 5;
+/** Short and many: the machine may change its speed several times in a second. */
+const ROUNDS = 20;
 const WARMUP_SECONDS = 1.5;
 const SMOKE_SECONDS = 0.3;
 

@@ -52,16 +52,35 @@ describe('Latencies', () => {
 });
 
 describe('A/A noise', () => {
-  test('is the largest step between two rounds of the same, as a share, up or down', () => {
+  const isAbout = (values: readonly number[], noise: number) =>
+    assert.ok(Math.abs(noiseOf(values) - noise) < 1e-9, `${noiseOf(values)}`);
+
+  test('is how far the least and the most are from the median, as a share, of fewer than six measurements', () => {
     assert.equal(noiseOf([10, 10, 10]), 0);
-    assert.ok(Math.abs(noiseOf([10, 11, 11]) - 0.1) < 1e-9);
-    assert.ok(Math.abs(noiseOf([11, 10, 10.5]) - 0.1) < 1e-9);
+    isAbout([10, 11, 11], 0.1);
+    isAbout([12, 10, 11, 11, 11], 0.1);
     assert.ok(Number.isNaN(noiseOf([10])));
+  });
+
+  // Ranks of the table in Conover, Practical Nonparametric Statistics, for the median at 95 %.
+  test('passes over as many on either side as an interval of 95 % does', () => {
+    for (const [count, rank] of [
+      [6, 1],
+      [9, 2],
+      [12, 3],
+      [20, 6],
+      [25, 8],
+    ] as const) {
+      const values = Array.from({ length: count }, (_, n) => 1_000 * 1.01 ** (n - (count - 1) / 2));
+      const middle = (count % 2 === 1 ? 1_000 : 500 * (1.01 ** 0.5 + 1.01 ** -0.5)) / 1_000;
+      const end = 1.01 ** ((count - 1) / 2 - (rank - 1));
+      isAbout(values.reverse(), Math.max(end / middle, middle * end) - 1);
+    }
   });
 
   test('stands beside the median of the rounds', () => {
     const { metrics, noise } = metricsOf({ ratio: [0.8, 1.6, 1] });
     assert.equal(metrics['ratio'], 1);
-    assert.ok(Math.abs((noise['ratio'] ?? 0) - 1) < 1e-9);
+    assert.ok(Math.abs((noise['ratio'] ?? 0) - 0.6) < 1e-9);
   });
 });
