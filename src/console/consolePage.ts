@@ -1,6 +1,5 @@
 import type { Express, RequestHandler } from 'express';
-import { errorAnswer } from '../http/answer.ts';
-import { send } from '../http/exchange.ts';
+import { errorAnswer, send } from '../http/answer.ts';
 import { named, onlyMethods } from '../http/expressApp.ts';
 import { assetUrl, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { StaticFile, serveFile } from '../http/staticFile.ts';

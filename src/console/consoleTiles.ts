@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Express, RequestHandler } from 'express';
 import { Compression, type Header, PMTiles, SharedPromiseCache, type Source, TileType } from 'pmtiles';
-import { errorAnswer } from '../http/answer.ts';
-import { send } from '../http/exchange.ts';
+import { errorAnswer, send } from '../http/answer.ts';
 import { named } from '../http/expressApp.ts';
 import { CONSOLE_PATH } from './consoleFiles.ts';
 

@@ -1,6 +1,5 @@
 import type { Express, Request, Response } from 'express';
-import type { Answer } from '../http/answer.ts';
-import { send } from '../http/exchange.ts';
+import { type Answer, send } from '../http/answer.ts';
 import { named, onlyMethods } from '../http/expressApp.ts';
 import { assetUrl, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { type ConsolePorts, consolePage } from './consolePage.ts';

@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import { invariant } from '../lib/errors.ts';
 import { type JsonError, MAX_JSON_VALUES } from '../lib/parseText.ts';
 import { BODY_INVALID, type FieldError } from '../lib/result.ts';
 
@@ -170,3 +172,20 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [status: number, message: string]>>;
 
 export type ErrorCode = keyof typeof ERRORS;
+
+/** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */
+export function send(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  method: string | undefined,
+): void {
+  if (response.headersSent) return;
+  invariant(body === null || typeof body === 'string', 'an answer outside of the API is text');
+  response.statusCode = status;
+  for (const name in headers) response.setHeader(name, headers[name] as string);
+  if (body !== null) {
+    response.setHeader('Content-Type', 'application/json; charset=utf-8');
+    response.setHeader('Content-Length', Buffer.byteLength(body));
+  }
+  response.end(method === 'HEAD' || body === null ? undefined : body);
+}

@@ -1,9 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
-import { invariant } from '../lib/errors.ts';
 import type { Span } from '../traces/span.ts';
-import { type Answer, errorAnswer, type StreamedBody, TRAILER_HEADER } from './answer.ts';
+import { type Answer, errorAnswer, type StreamedBody, send, TRAILER_HEADER } from './answer.ts';
 import { sendLive, sendStreamed } from './longBody.ts';
 import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
@@ -288,23 +287,6 @@ function securityHeaders(): string[] {
 export function whenGone(response: ServerResponse, listener: () => void): void {
   if (response.destroyed || response.req.socket.destroyed) listener();
   else response.once('close', listener);
-}
-
-/** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */
-export function send(
-  response: ServerResponse,
-  { status, headers, body }: Answer,
-  method: string | undefined,
-): void {
-  if (response.headersSent) return;
-  invariant(body === null || typeof body === 'string', 'an answer outside of the API is text');
-  response.statusCode = status;
-  for (const name in headers) response.setHeader(name, headers[name] as string);
-  if (body !== null) {
-    response.setHeader('Content-Type', 'application/json; charset=utf-8');
-    response.setHeader('Content-Length', Buffer.byteLength(body));
-  }
-  response.end(method === 'HEAD' || body === null ? undefined : body);
 }
 
 /** Seconds that answers of one kind took: counts[i] of at most the i-th bound and more than the one before. */

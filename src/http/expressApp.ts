@@ -7,8 +7,8 @@ import express, {
   type Response,
 } from 'express';
 import helmet from 'helmet';
-import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
-import { type Observe, send } from './exchange.ts';
+import { type Answer, errorAnswer, methodAnswer, send } from './answer.ts';
+import type { Observe } from './exchange.ts';
 
 /**
  * An Express application of this service: measured, with the headers of helmet. What none of the routes of `addRoutes`
