@@ -2,7 +2,7 @@ import type { RequestListener, Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { MINUTE_MS } from '../lib/time.ts';
 import { type ErrorCode, errorAnswer } from './answer.ts';
-import { checkedRequests, V3 } from './exchange.ts';
+import { checkedRequests, endSilent, V3 } from './exchange.ts';
 
 // Not an import: see exchange.ts.
 const { createServer, STATUS_CODES } = process.getBuiltinModule('node:http');
@@ -40,6 +40,7 @@ export function createHttpServer(listener: RequestListener): Server {
   // that the proxy has added after the caller's own.
   server.maxHeadersCount = 0;
   server.setTimeout(SILENCE_TIMEOUT_MS);
+  endSilent(server);
   server.on('clientError', answerUnreadable);
   // RFC 9110 section 10.1.1 leaves it to the server whether an expectation that it does not know matters.
   server.on('checkExpectation', checked);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type IncomingMessage, ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { type TestContext, test } from 'node:test';
-import { AnswerWriter, StandingHeaders } from '../../src/http/exchange.ts';
+import { createServer, type IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AnswerWriter, endSilent, StandingHeaders } from '../../src/http/exchange.ts';
 import { bareExchange } from '../support/http/http.ts';
 import { serve } from '../support/http/serve.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -115,4 +116,61 @@ test('Node still has the step that takes headers as text, and sends the same byt
       }
     }
   }
+});
+
+describe('a connection ends', () => {
+  const LIMITS = { keepAliveTimeout: 300, keepAliveTimeoutBuffer: 0 };
+  const BODY = Buffer.alloc(30_000_000, 'a');
+
+  /** A client whose connection is looked at every 10 ms, and a second of silence in a request ends it. */
+  async function dial(t: TestContext, listener: RequestListener): Promise<Socket> {
+    const server = createServer(LIMITS, listener);
+    server.setTimeout(1_000);
+    endSilent(server, 10);
+    t.after(() => server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    t.after(() => socket.destroy());
+    return socket;
+  }
+
+  test('when nothing is asked on it', async (t) => {
+    const socket = await dial(t, (_request, response) => response.end('hello'));
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [answer] = await once(socket.setEncoding('latin1'), 'data');
+    assert.match(answer, /hello$/);
+    await once(socket, 'end');
+  });
+
+  test('when it has never asked anything', async (t) => {
+    await once((await dial(t, () => undefined)).resume(), 'end');
+  });
+
+  test('when an answer is never read', async (t) => {
+    const closed = Promise.withResolvers<void>();
+    const socket = await dial(t, (_request, response) => {
+      response.end(BODY).once('close', () => closed.resolve());
+    });
+    socket.pause().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await closed.promise;
+  });
+
+  test('not while an answer is read, however slowly', async (t) => {
+    const socket = await dial(t, (_request, response) => response.end(BODY));
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    let taken = 0;
+    const startMs = performance.now();
+    for await (const piece of socket) {
+      taken += (piece as Buffer).length;
+      if (performance.now() - startMs < 2_500) await sleep(5);
+      if (taken > BODY.length) break;
+    }
+    assert.ok(taken > BODY.length, `${taken} bytes`);
+  });
+
+  test('by what Node calls for the timer of a connection', () => {
+    assert.equal(typeof (Socket.prototype as { _onTimeout?: unknown })._onTimeout, 'function');
+  });
 });
