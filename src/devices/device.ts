@@ -9,19 +9,21 @@ import type { Stay } from './stays/packedStays.ts';
 export class Device {
   /** In the columns; 0 for one that is not in memory. */
   readonly row: number;
-  readonly #columns: DeviceReader | null;
-  readonly #version: number;
+  /** Where it is read from; null for one that is not in memory. */
+  readonly reader: DeviceReader | null;
+  /** Rises with every change. */
+  readonly version: number;
   #state: DeviceState | null;
 
   constructor(
-    columns: DeviceReader | null,
+    reader: DeviceReader | null,
     row: number,
-    version = columns === null ? 0 : columns.version(row),
+    version = reader === null ? 0 : reader.version(row),
     state: DeviceState | null = null,
   ) {
     this.row = row;
-    this.#columns = columns;
-    this.#version = version;
+    this.reader = reader;
+    this.version = version;
     this.#state = state;
   }
 
@@ -38,13 +40,13 @@ export class Device {
 
   /** The same without what was read of it: to tell it from another later. */
   mark(): Device {
-    return this.row === 0 ? this : new Device(this.#columns, this.row, this.#version);
+    return this.row === 0 ? this : new Device(this.reader, this.row, this.version);
   }
 
   /** Whether nothing has changed between the one and the other. */
   isSame(other: Device): boolean {
     if (this.row === 0) return this === other;
-    return this.row === other.row && this.#version === other.#version && this.#columns === other.#columns;
+    return this.row === other.row && this.version === other.version && this.reader === other.reader;
   }
 
   get id(): number {
@@ -88,14 +90,14 @@ export class Device {
   /** What its status follows from, without the rest of it. */
   get statusFacts(): StatusFacts | null {
     if (this.#state !== null) return this.#state.position;
-    return this.#columns?.statusFacts(this.row) ?? null;
+    return this.reader?.statusFacts(this.row) ?? null;
   }
 
   #read(): DeviceState {
     if (this.#state !== null) return this.#state;
-    const columns = this.#columns;
-    invariant(columns?.version(this.row) === this.#version, 'a device is read before it changes');
-    const state = columns.state(this.row);
+    const { reader } = this;
+    invariant(reader?.version(this.row) === this.version, 'a device is read before it changes');
+    const state = reader.state(this.row);
     this.#state = state;
     return state;
   }

@@ -143,9 +143,8 @@ function listDevices(ports: DevicePorts, texts: DeviceTexts, call: Call): Answer
   const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   const devices = ports.fleet.page(caller.worldIds, offset, limit);
-  let data = '';
-  for (const device of devices) data += (data === '' ? '[' : ',') + texts.text(device, nowMs);
-  return jsonAnswer(data === '' ? '[]' : `${data}]`, pageMeta(limit, offset, devices.length));
+  const after = `],"meta":${pageMeta(limit, offset, devices.length)}}`;
+  return { status: 200, body: texts.list(devices, nowMs, '{"data":[', after) };
 }
 
 function listFiltered(

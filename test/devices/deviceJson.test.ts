@@ -131,7 +131,7 @@ test('kept JSON is never that of another device, of older fields, of an older po
   // Devices that come, change and go, in two fleets one after the other, of which rows and slots are used again.
   const id = fc.constantFrom(1, 2, 3, 4);
   const change = fc.constantFrom('edit', 'move', 'delete', 'nothing', 'other fleet');
-  const step = fc.tuple(change, id, fc.nat(7), fc.integer({ min: 0, max: 3 * 86_400_000 }));
+  const step = fc.tuple(change, id, fc.nat(7), fc.integer({ min: 0, max: 3 * 86_400_000 }), fc.boolean());
   const states = fc.array(fc.tuple(fields, position), { minLength: 8, maxLength: 8 });
   fc.assert(
     fc.property(states, fc.array(step, { maxLength: 40 }), (states, steps) => {
@@ -139,7 +139,7 @@ test('kept JSON is never that of another device, of older fields, of an older po
       let fleet = new Fleet();
       let known = new Map<number, { fields: DeviceFields; position: LatestPosition | null }>();
       let recordedAtMs = NOW_MS;
-      for (const [kind, id, at, laterMs] of steps) {
+      for (const [kind, id, at, laterMs, isList] of steps) {
         const [own, place] = states[at] as [DeviceFields, LatestPosition];
         const fields = { ...own, id, imei: imeiOf(id), editedAtMs: ++recordedAtMs };
         const position = { ...place, recordedAtMs };
@@ -158,10 +158,16 @@ test('kept JSON is never that of another device, of older fields, of an older po
           known = new Map();
         }
         const nowMs = NOW_MS + laterMs;
-        for (const [id, { fields, position }] of known) {
-          const device = fleet.device([1], imeiOf(id)) as Device;
-          assert.equal(texts.text(device, nowMs), deviceText(Device.of(fields, position), nowMs));
-        }
+        const devices = [...known.keys()].map((id) => fleet.device([1], imeiOf(id)) as Device);
+        const expected = [...known.values()].map(({ fields, position }) =>
+          deviceText(Device.of(fields, position), nowMs),
+        );
+        if (isList) assert.equal(texts.list(devices, nowMs, '[', ']').toString(), `[${expected.join(',')}]`);
+        else
+          assert.deepEqual(
+            devices.map((device) => texts.text(device, nowMs)),
+            expected,
+          );
       }
     }),
   );
