@@ -2,7 +2,7 @@ import { invariant } from '../lib/errors.ts';
 import { type changedDeviceJson, type Device, type DeviceReader, onlineUntilMs } from './device.ts';
 
 /** Room that lists share, so that not each of them asks for memory. A reader that is slow holds on to one such room. */
-const ROOM_BYTES = 2 ** 16;
+const ROOM_BYTES = 2 ** 17;
 const COMMA = 0x2c;
 
 /**
