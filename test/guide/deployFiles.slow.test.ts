@@ -61,6 +61,17 @@ function composeSchema() {
   });
 }
 
+/** Docker Compose as a plugin of docker, or as a program. Version 1 does not read files of the specification. */
+async function findCompose(): Promise<{ program: string; args: readonly string[] } | null> {
+  for (const [name, ...args] of [['docker', 'compose'], ['docker-compose']] as const) {
+    const program = findProgram(name);
+    if (program === null) continue;
+    const said = await run(program, [...args, 'version', '--short']).catch(() => null);
+    if (said !== null && Number.parseInt(said.stdout.replace(/^v/, ''), 10) >= 2) return { program, args };
+  }
+  return null;
+}
+
 describe('compose.yaml', () => {
   const text = deployFile('compose.yaml').replaceAll(
     /\$\{(\w+):\?[^}]*\}/g,
@@ -199,10 +210,22 @@ describe('compose.yaml', () => {
     );
   });
 
-  test('is what docker compose takes', { skip: skipWithout('docker-compose') }, async () => {
-    await run(findProgram('docker-compose') as string, ['-f', join(DEPLOY, 'compose.yaml'), 'config', '-q'], {
-      env: { ...process.env, ...SECRETS },
-    });
+  test('is what docker compose takes', async (t) => {
+    const compose = await findCompose();
+    if (compose === null) {
+      t.skip('there is no docker compose of version 2 or later');
+      return;
+    }
+    const config = (file: string) =>
+      run(compose.program, [...compose.args, '-f', file, 'config', '-q'], {
+        env: { ...process.env, ...SECRETS },
+      });
+    await config(join(DEPLOY, 'compose.yaml'));
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-compose-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const misspelled = join(folder, 'compose.yaml');
+    await writeFile(misspelled, text.replace('healthcheck:', 'heathcheck:'));
+    await assert.rejects(config(misspelled), /heathcheck/);
   });
 
   test('has a haproxy in front of all pods, that asks what a pod answers', () => {
