@@ -226,6 +226,17 @@ export function callerHeaders(rawHeaders: readonly string[]): CallerHeaders {
   return { apiKey, forwardedFor, apiVersion };
 }
 
+/** The value of one header by its name in lower case, found in the same way; undefined when it is missing. */
+export function headerOf(rawHeaders: readonly string[], name: string): string | undefined {
+  let found: string | undefined;
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const sent = rawHeaders[at] as string;
+    if (sent.length === name.length && sent.toLowerCase() === name)
+      found = joined(found, rawHeaders[at + 1] as string);
+  }
+  return found;
+}
+
 function joined(before: string | undefined, value: string): string {
   return before === undefined ? value : `${before}, ${value}`;
 }

@@ -12,6 +12,7 @@ import {
   authorizeRequest,
   clientOf,
   deniedAnswer,
+  headerOf,
   likelyCaller,
   refuseScope,
   rejectApiVersion,
@@ -288,7 +289,7 @@ function answerCaller(
     query: query.query,
     nowMs,
     body: null,
-    header: (name) => request.headers[name]?.toString(),
+    header: (name) => headerOf(request.rawHeaders, name),
     hasLeft: () => response.destroyed,
     whenLeft: (listener) => whenGone(response, listener),
   };

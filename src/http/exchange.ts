@@ -193,8 +193,7 @@ export class AnswerWriter {
       own.push('Content-Type', 'application/json; charset=utf-8');
     }
     if (bytes !== null) own.push('Content-Length', String(bytes));
-    if (body === null) this.#standing[version].write(response, status, own);
-    else this.#standing[version].writeFast(response, status, own);
+    this.#standing[version].writeFast(response, status, own);
   }
 
   #observe({ request, pattern, startedAtMs, span }: Exchange, { status }: Answer): void {
@@ -240,7 +239,7 @@ export class StandingHeaders {
     response.writeHead(status, [...this.#pairs, ...own]);
   }
 
-  /** The same for an answer with a body. */
+  /** The same. */
   writeFast(response: ServerResponse & StoresHeaders, status: number, own: readonly string[]): void {
     if (response._storeHeader === undefined) {
       this.write(response, status, own);
@@ -252,11 +251,14 @@ export class StandingHeaders {
       this.#heads.set(status, head);
     }
     response.statusCode = status;
+    // As `writeHead` does: these answers end with their headers (RFC 9110, sections 15.3.5 and 15.4.5).
+    if (status === 204 || status === 304) response._hasBody = false;
     response._storeHeader(head, own);
   }
 }
 
 interface StoresHeaders {
+  _hasBody?: boolean;
   _storeHeader?(head: string, headers: readonly string[]): void;
 }
 

@@ -101,7 +101,7 @@ test('Node still has the step that takes headers as text, and sends the same byt
     [],
     ['X-Own', 'yes', 'Content-Type', 'text/plain', 'Content-Length', '7'],
   ]) {
-    for (const status of [200, 201, 404, 503]) {
+    for (const status of [200, 201, 204, 304, 404, 503]) {
       for (const requests of [
         get() + get('Connection: close\r\n'),
         get('Connection: close\r\n').replace('GET', 'HEAD'),
