@@ -1,5 +1,5 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { deviceJson } from '../../src/devices/device.ts';
+
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { boxRegion } from '../../src/devices/living/boxRegion.ts';
 import { type DeviceFilter, readFilter } from '../../src/devices/living/deviceFilter.ts';
@@ -104,7 +104,7 @@ function measureMemory({ smoke, seconds, sizes, say }: CaseContext): SizedPart {
   };
   const boxJson = (n: number) => {
     let chars = 0;
-    for (const device of box(n)) chars += deviceJson(device, NOW_MS).length;
+    for (const device of box(n)) chars += fleet.texts.text(device, NOW_MS).length;
     return chars;
   };
   const counts = { z: TILE_ZOOM, devices: 0 };

@@ -16,7 +16,6 @@ import {
   imeiError,
   ONE_DEVICE,
 } from './deviceSchemas.ts';
-import { DeviceTexts } from './deviceTexts.memory.ts';
 import type { Fleet } from './fleet.memory.ts';
 import {
   type DeviceFilter,
@@ -84,9 +83,6 @@ const GET_LOCATION: Operation = {
   errors: [...ONE_DEVICE, 'LOCATION_NOT_FOUND'],
 };
 
-/** With every one in use about 60 MB. */
-const TEXT_SLOTS = 2 ** 17;
-
 export interface DevicePorts {
   readonly fleet: Fleet;
   readonly bulkCalls: BulkCalls;
@@ -97,7 +93,6 @@ export interface DevicePorts {
 /** Device list, detail and latest location: answered from memory. */
 export function deviceRoutes(ports: DevicePorts): Route[] {
   const { fleet } = ports;
-  const texts = new DeviceTexts(deviceJson, TEXT_SLOTS);
   return [
     {
       method: 'GET',
@@ -108,7 +103,7 @@ export function deviceRoutes(ports: DevicePorts): Route[] {
       shedAs: 'bulk',
       isFromMemory: true,
       describe: LIST_DEVICES,
-      handle: (call) => listDevices(ports, texts, call),
+      handle: (call) => listDevices(ports, call),
     },
     {
       method: 'GET',
@@ -135,28 +130,27 @@ export function deviceRoutes(ports: DevicePorts): Route[] {
   ];
 }
 
-function listDevices(ports: DevicePorts, texts: DeviceTexts, call: Call): Answer | Promise<Answer> {
+function listDevices(ports: DevicePorts, call: Call): Answer | Promise<Answer> {
   const { caller, query, nowMs } = call;
   const filter = readFilterAndSearch(query, caller.worldIds);
   if (!filter.ok) return filter.error;
-  if (filter.value !== null) return listFiltered(ports, texts, call, filter.value);
+  if (filter.value !== null) return listFiltered(ports, call, filter.value);
   const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   const devices = ports.fleet.page(caller.worldIds, offset, limit);
   const after = `],"meta":${pageMeta(limit, offset, devices.length)}}`;
-  return { status: 200, body: texts.list(devices, nowMs, '{"data":[', after) };
+  return { status: 200, body: ports.fleet.texts.list(devices, nowMs, '{"data":[', after) };
 }
 
 function listFiltered(
   { fleet, bulkCalls, atOnce }: DevicePorts,
-  texts: DeviceTexts,
   { caller, query, nowMs }: Call,
   filter: DeviceFilter,
 ): Answer | Promise<Answer> {
   const { accountId, worldIds } = caller;
   const page = { offset: offsetOf(query), limit: readLimit(query, LIST_LIMIT) };
   const listed: string[] = [];
-  const show = (device: Device) => listed.push(texts.text(device, nowMs));
+  const show = (device: Device) => listed.push(fleet.texts.text(device, nowMs));
   const steps = fleet.living.list(worldIds, filter, nowMs, page, show);
   const answer = (total: number): Answer =>
     jsonAnswer(`[${listed.join(',')}]`, pageMeta(page.limit, page.offset, listed.length, total));

@@ -7,6 +7,7 @@ import type { ChangeQuery } from './changeOrder.ts';
 import {
   Device,
   type DeviceFields,
+  deviceJson,
   type LatestPosition,
   type Motion,
   type NearDevice,
@@ -15,6 +16,7 @@ import {
 } from './device.ts';
 import { DeviceColumns, PROBE } from './deviceColumns.memory.ts';
 import type { PassingDevice } from './deviceRows.sql.ts';
+import { DeviceTexts } from './deviceTexts.memory.ts';
 import { FleetReload } from './fleetReload.memory.ts';
 import { nearestOfSeveral } from './index/nearestHits.ts';
 import { LivingFleet } from './living/livingFleet.memory.ts';
@@ -43,6 +45,8 @@ export class Fleet {
   readonly #loaded = new Map<number, number>();
   /** Questions about all of its devices. */
   readonly living = new LivingFleet(this.#columns, this.#worlds);
+  /** The JSON of its devices, as lists show it. */
+  readonly texts = new DeviceTexts(deviceJson, TEXT_SLOTS);
   /** In which worlds something is new. */
   readonly watch = new WorldWatch();
   /** Counts of the stays of its devices. */
@@ -377,6 +381,9 @@ export class Fleet {
     return world;
   }
 }
+
+/** With every one in use about 60 MB. */
+const TEXT_SLOTS = 2 ** 17;
 
 /** Answers about all devices are not for those who see some of them. */
 function seeAll({ groups }: Worlds): void {

@@ -270,16 +270,16 @@ function pageWithin(
       has_more: hasMore,
       ...(warnings.length === 0 ? {} : { warnings }),
     };
-    return jsonAnswer(yield* devicesJson(found.devices, nowMs), JSON.stringify(meta));
+    return jsonAnswer(yield* devicesJson(fleet, found.devices, nowMs), JSON.stringify(meta));
   }
   return answerInTurns({ bulkCalls, atOnce }, accountId, answer());
 }
 
-function* devicesJson(devices: readonly Device[], nowMs: number): Steps<string> {
+function* devicesJson({ texts }: Fleet, devices: readonly Device[], nowMs: number): Steps<string> {
   const pace = new Pace();
   let json = '';
   for (const device of devices) {
-    json += `${json === '' ? '[' : ','}${deviceJson(device, nowMs)}`;
+    json += `${json === '' ? '[' : ','}${texts.text(device, nowMs)}`;
     if (pace.isDue()) yield* pace.pause();
   }
   return json === '' ? '[]' : `${json}]`;
