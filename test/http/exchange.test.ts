@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type RequestListener, ServerRespons
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AnswerWriter, endSilent, StandingHeaders } from '../../src/http/exchange.ts';
+import { StandingHeaders } from '../../src/http/answer.ts';
+import { AnswerWriter, endSilent } from '../../src/http/exchange.ts';
 import { bareExchange } from '../support/http/http.ts';
 import { serve } from '../support/http/serve.ts';
 import { waitFor } from '../support/waitFor.ts';
