@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { LOGIN_LIMITS } from '../../src/tenants/logins.sql.ts';
+import { chargeLogin, LOGIN_LIMITS, loginSubjects } from '../../src/tenants/logins.sql.ts';
 import {
   BEHIND_PROXY,
   faceOf,
@@ -52,15 +52,24 @@ const attempt = async (email: string, password: string, ip: string): Promise<str
 const atHome = (): string => HOME;
 const elsewhere = (n: number): string => `198.51.100.${n}`;
 
-/** So many wrong guesses, one after the other; their outcomes, each with its count. */
+/**
+ * So many wrong guesses, one after the other; their outcomes, each with its count. The first and the last go to a pod; the
+ * others are counted by what a pod counts them with, which costs less than a call.
+ */
 async function guess(count: number, ip: (n: number) => string, email = (_: number): string => OWNER) {
   const outcomes: Record<string, number> = {};
   for (let n = 0; n < count; n++) {
-    const outcome = await attempt(email(n), `guess ${n}`, ip(n));
+    const isCall = n === 0 || n === count - 1;
+    const outcome = isCall ? await attempt(email(n), `guess ${n}`, ip(n)) : await countGuess(email(n), ip(n));
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
   }
   return outcomes;
 }
+
+const countGuess = async (email: string, ip: string): Promise<string> => {
+  const charged = await sql.begin((tx) => chargeLogin(tx, loginSubjects(email, ip)));
+  return charged === null ? LIMITED : WRONG;
+};
 
 const passTime = (minutes: number) =>
   sql`update login_window set started_at = started_at - make_interval(mins => ${minutes})`;
@@ -139,15 +148,15 @@ describe('an owner logs in', () => {
 
 describe('a refused login does not show', () => {
   test('whether there is such an account, at any attempt', async () => {
-    for (const expected of [WRONG, WRONG, LIMITED]) {
+    for (const expected of [WRONG, LIMITED]) {
       const [known, unknown] = await Promise.all([
         tryLogIn(pods[0], OWNER, 'wrong', HOME),
         tryLogIn(pods[0], 'nobody@example.com', 'wrong', '192.0.2.2'),
       ]);
       assert.equal(outcomeOf(known), expected);
       assert.deepEqual(faceOf(unknown), faceOf(known));
-      // Eight more of both are counted, without what their checks cost.
-      if (expected === WRONG) await sql`update login_window set attempts = attempts + ${perPair / 2 - 1}`;
+      // All others of both are counted, without what their checks cost.
+      await sql`update login_window set attempts = attempts + ${perPair - 1}`;
     }
   });
 
@@ -167,7 +176,7 @@ describe('a refused login does not show', () => {
   });
 
   test('what was typed in what is stored of it', async () => {
-    await attempt('My.Password@example.com', 'other', HOME);
+    await countGuess('My.Password@example.com', HOME);
     await attempt(OWNER, PASSWORD, HOME);
     const rows = await sql<{ text: string }[]>`
       select login_window::text as text from login_window union all select login_address::text from login_address`;
@@ -180,7 +189,7 @@ test('housekeeping removes login windows that are over and addresses of long ago
   await attempt(OWNER, PASSWORD, HOME);
   await attempt(COLLEAGUE, PASSWORD, HOME);
   await passTime(LOGIN_LIMITS.windowMinutes + 1);
-  await attempt('nobody@example.com', 'x', '192.0.2.9');
+  await countGuess('nobody@example.com', '192.0.2.9');
   await sql`
     update login_address set seen_at = seen_at - interval '91 days'
     where account_id = (select id from account where email = ${OWNER})`;
