@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { logIn, setPassword } from '../../support/http/application.ts';
 import { type AreaApi, areaPod, gist } from '../../support/http/areas.ts';
 import { rawRequest } from '../../support/http/http.ts';
+import { OWNER } from '../../support/ownerPod.ts';
 import { decodedTile } from './decodedTile.ts';
 
 const service = areaPod();
@@ -165,15 +167,10 @@ describe('the tile of areas', () => {
   test('is there for sessions under /api/v1 too', async () => {
     const rome = await api.make(circle(41.9, 12.5));
     const { pod, admin } = service;
-    await admin.run('account:update', '--email', 'owner@example.com', '--password', 'correct horse battery');
-    const login = await fetch(`${pod.api}/api/v1/session`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ email: 'owner@example.com', password: 'correct horse battery' }),
-    });
-    const { data } = (await login.json()) as { data: { token: string } };
+    await setPassword(admin, OWNER);
+    const token = await logIn(pod, OWNER);
     const reply = await fetch(`${pod.api}/api/v1/tiles/areas/${ROME}.mvt`, {
-      headers: { Authorization: `Bearer ${data.token}` },
+      headers: { Authorization: `Bearer ${token}` },
     });
     assert.equal(reply.status, 200);
     const areas = decodedTile(new Uint8Array(await reply.arrayBuffer()));

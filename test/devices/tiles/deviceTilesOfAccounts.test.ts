@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { imeiOf } from '../../support/devices.ts';
 import { decodedPoints } from '../../support/deviceTile.ts';
+import { logIn, setPassword } from '../../support/http/application.ts';
 import { OWNER, ownerPod } from '../../support/ownerPod.ts';
 import { type PodAddress, startPod } from '../../support/pod.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -147,15 +148,10 @@ describe('the tile of devices', () => {
   });
 
   test('is there for sessions under /api/v1 too', async () => {
-    await owner.admin.run('account:update', '--email', OWNER, '--password', 'correct horse battery');
-    const login = await fetch(`${owner.pod.api}/api/v1/session`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ email: OWNER, password: 'correct horse battery' }),
-    });
-    const { data } = (await login.json()) as { data: { token: string } };
+    await setPassword(owner.admin, OWNER);
+    const token = await logIn(owner.pod, OWNER);
     const reply = await fetch(`${owner.pod.api}/api/v1/tiles/devices/${ROME}.mvt`, {
-      headers: { Authorization: `Bearer ${data.token}` },
+      headers: { Authorization: `Bearer ${token}` },
     });
     assert.equal(reply.status, 200);
     const { points } = decodedPoints(new Uint8Array(await reply.arrayBuffer()));
