@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { childEnv } from '../support/childEnv.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
-import { serviceEnv, startProcess } from '../support/service.ts';
-import { startCollector } from '../support/traces/collector.ts';
+import { PROJECT, serviceEnv, startProcess } from '../support/service.ts';
 
 /**
  * Names those files that a process loads in its stderr which the test looks for: a pipe that nobody has read yet holds
@@ -17,21 +20,30 @@ registerHooks({
   },
 });`;
 
-test('the SDK is loaded by a pod that sends traces, and by no other', async (t) => {
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(NAMING)}`;
+const OPEN_TRACES = join(PROJECT, 'src', 'traces', 'openTraces.ts');
+const ofSdk = (lines: readonly string[]): string[] =>
+  lines.filter((line) => /\/@opentelemetry\/(?!api\/)/.test(line));
+
+test('the SDK is loaded with the module that sends traces, and not by a pod that sends none', async (t) => {
+  const { stderr } = await promisify(execFile)(process.execPath, [OPEN_TRACES], {
+    env: childEnv({ NODE_OPTIONS }),
+  });
+  assert.ok(ofSdk(stderr.split('\n')).length > 0);
+
   const { url } = await createDatabase(t);
-  const collector = await startCollector(t);
-  const loadedWith = async (env: Readonly<Record<string, string>>): Promise<string[]> => {
-    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(NAMING)}`;
-    const { child, listening, ended, errors } = startProcess(t, { ...serviceEnv(url), NODE_OPTIONS, ...env });
-    await listening;
-    child.kill('SIGTERM');
-    await ended;
-    assert.ok(
-      errors.some((line) => line.startsWith('loads ') && line.endsWith('/src/wiring.ts')),
-      'the service is seen to be loaded',
-    );
-    return errors.filter((line) => /\/@opentelemetry\/(?!api\/)/.test(line));
-  };
-  assert.deepEqual(await loadedWith({ OTEL_SERVICE_NAME: 'named', OTEL_TRACES_SAMPLER: 'always_on' }), []);
-  assert.ok((await loadedWith({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })).length > 0);
+  const traced = { OTEL_SERVICE_NAME: 'named', OTEL_TRACES_SAMPLER: 'always_on' };
+  const { child, listening, ended, errors } = startProcess(t, {
+    ...serviceEnv(url),
+    NODE_OPTIONS,
+    ...traced,
+  });
+  await listening;
+  child.kill('SIGTERM');
+  await ended;
+  assert.ok(
+    errors.some((line) => line.startsWith('loads ') && line.endsWith('/src/wiring.ts')),
+    'the service is seen to be loaded',
+  );
+  assert.deepEqual(ofSdk(errors), []);
 });
