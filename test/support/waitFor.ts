@@ -3,7 +3,7 @@ import { patienceMs } from './patience.ts';
 import { IS_TORTURE } from './torture.ts';
 
 /** Between two questions. What has taken longer is asked for less often, so that waiting leaves the processor to others. */
-const PAUSE_MS = { least: 10, most: 50, share: 0.05 };
+const PAUSE_MS = { least: 10, most: 100, share: 0.1 };
 /** Decides no test: it ends one that hangs, shortly before the limit of a test would, which cannot say what did not come. */
 const LIMIT_MS = patienceMs(IS_TORTURE ? 900_000 : 150_000);
 
