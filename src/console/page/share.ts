@@ -118,9 +118,14 @@ async function openMap(): Promise<void> {
   if (element === null) return;
   setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
   try {
-    layer = new VehicleLayer(table, vehicleColors(scheme()), nowSeconds, (size) => {
-      if (map !== null) labels?.draw(map, size, nowSeconds(), null, () => layer?.repaint());
-    });
+    layer = new VehicleLayer(
+      table,
+      () => vehicleColors(scheme()),
+      nowSeconds,
+      (size) => {
+        if (map !== null) labels?.draw(map, size, nowSeconds(), null, () => layer?.repaint());
+      },
+    );
     map = new MapLibre({
       container: element,
       style: baseStyle(scheme()),
@@ -155,10 +160,7 @@ async function openMap(): Promise<void> {
   shown.on('dragstart', () => {
     isMoved = true;
   });
-  onScheme(() => {
-    vehicles.colors = vehicleColors(scheme());
-    shown.setStyle(baseStyle(scheme()), { diff: false });
-  });
+  onScheme(() => shown.setStyle(baseStyle(scheme()), { diff: false }));
   draw();
 }
 

@@ -78,8 +78,11 @@ prewarm(); // the worker loads while the page is built
 export class MapView {
   readonly map: MapLibre;
   readonly #table = new VehicleTable(still.matches);
-  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, (size) =>
-    this.#drawn(size),
+  readonly #layer = new VehicleLayer(
+    this.#table,
+    () => vehicleColors(scheme()),
+    nowSeconds,
+    (size) => this.#drawn(size),
   );
   readonly #labels = new VehicleLabels(this.#table, nameOfImei, LABELS_ZOOM);
   readonly #overlays = {
@@ -170,12 +173,8 @@ export class MapView {
     map.on('moveend', rest);
     map.on('resize', rest);
     rest();
-    const restyle = (): void => {
-      this.#layer.colors = vehicleColors(scheme());
-      map.setStyle(this.#style(scheme()), { diff: false });
-    };
     this.#stops.push(
-      onScheme(restyle),
+      onScheme(() => map.setStyle(this.#style(scheme()), { diff: false })),
       centreInFreePart(map, () => {
         if (!isLarge.peek()) this.#fit(this.#table.places(nowSeconds()));
       }),

@@ -13,7 +13,7 @@ const EQUATOR_M = 40_075_017;
  * not be drawn anew for that. North is up and nothing is tilted: mapView.ts sees to it.
  */
 export class VehicleLayer {
-  colors: VehicleColors;
+  readonly #colors: () => VehicleColors;
   readonly #table: VehicleTable;
   readonly #nowSeconds: () => number;
   readonly #onDrawn: (size: SizePx) => void;
@@ -32,17 +32,17 @@ export class VehicleLayer {
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Calls `onDrawn` with the size of the map after each frame. Throws where the browser has no WebGL 2. */
+  /** Asks for the colours in each frame. Calls `onDrawn` with the size of the map after each frame. Throws where the browser has no WebGL 2. */
   constructor(
     table: VehicleTable,
-    colors: VehicleColors,
+    colors: () => VehicleColors,
     nowSeconds: () => number,
     onDrawn: (size: SizePx) => void,
   ) {
     this.#table = table;
     this.#nowSeconds = nowSeconds;
     this.#onDrawn = onDrawn;
-    this.colors = colors;
+    this.#colors = colors;
     const gl = this.#canvas.getContext('webgl2', { antialias: false });
     // By the name of MapLibre's error: for the person it is the same.
     if (gl === null)
@@ -92,7 +92,7 @@ export class VehicleLayer {
     if (size.width === 0 || size.height === 0) return; // it is hidden, and drawn again when it is shown
     const now = this.#nowSeconds();
     this.#fit(map.getCanvas());
-    this.#drawing.draw(map, size, now, this.colors);
+    this.#drawing.draw(map, size, now, this.#colors());
     if (now < this.#table.movingUntil) this.#drawAgain(map);
     this.#onDrawn(size);
   };
