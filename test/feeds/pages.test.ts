@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Device } from '../../src/devices/device.ts';
+import type { Device } from '../../src/devices/device.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
 import type { Changed } from '../../src/devices/worldChanges.memory.ts';
 import { ItemTexts, pageBytes } from '../../src/feeds/pages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
@@ -11,11 +12,12 @@ import { anyCharacter } from '../support/http/anyCharacter.ts';
 const NOW_MS = 1_700_000_000_000;
 
 /** A device with this name; without one it has left. */
-function item(id: number, name: string | null): Changed {
+function item(fleet: Fleet, id: number, name: string | null): Changed {
   const place = { xid: 1, id, movedXid: 1, editedXid: 0 };
-  if (name === null) return { ...place, device: null, imei: imeiOf(id) };
-  const device = Device.of(fieldsOf({ id, name }), null);
-  return { ...place, device, headingDeg: 0, ignition: null };
+  const imei = imeiOf(id);
+  if (name === null) return { ...place, device: null, imei };
+  fleet.putDevice(fieldsOf({ id, name }));
+  return { ...place, device: fleet.anyDevice(imei) as Device, headingDeg: 0, ignition: null };
 }
 
 test('a page of changes has the bytes of its items and its meta, whatever characters are in them', () => {
@@ -24,7 +26,8 @@ test('a page of changes has the bytes of its items and its meta, whatever charac
     fc.property(names, (names) => {
       const texts = new ItemTexts();
       const textOf = (each: Changed) => texts.device(each, NOW_MS);
-      const items = names.map((name, n) => item(n, name));
+      const fleet = new Fleet();
+      const items = names.map((name, n) => item(fleet, n, name));
       const joined = items.map(textOf).join(',');
       const end = { cursor: 'x', hasMore: names.length > 3 };
       const page = inOneGo(pageBytes(items, textOf, end)).toString();

@@ -166,7 +166,8 @@ describe('streams that show a box or what passes a filter', () => {
     let turns = 0;
     for (; victim.reader.bytes === before; turns++) await new Promise((resolve) => setImmediate(resolve));
     const left = await memory.settle();
-    assert.ok(turns < 30 && left > 60, `after ${turns} turns; ${left} more were needed for the others`);
+    // How many a turn does is up to the clock.
+    assert.ok(left > 4 * turns, `after ${turns} turns; ${left} more were needed for the others`);
     memory.close();
   });
 
