@@ -3,9 +3,6 @@ import { invariant } from '../lib/errors.ts';
 import { type JsonError, MAX_JSON_VALUES } from '../lib/parseText.ts';
 import { BODY_INVALID, type FieldError } from '../lib/result.ts';
 
-// Not an import: see exchange.ts.
-const { STATUS_CODES } = process.getBuiltinModule('node:http');
-
 /** The answer to a request. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {
   readonly status: number;
@@ -175,55 +172,6 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [status: number, message: string]>>;
 
 export type ErrorCode = keyof typeof ERRORS;
-
-/**
- * The headers of every answer of a version. Node adds Date, Connection and Keep-Alive.
- *
- * `writeHead` checks each character of each header for each answer. `_storeHeader`, the step in which it ends, takes the
- * status line and checked headers as one text. Node does not document this step, so a test notices when it is gone or
- * writes other bytes; then `writeHead` is called. It makes a nearest call 6 % cheaper.
- */
-export class StandingHeaders {
-  readonly #pairs: readonly string[];
-  readonly #lines: string;
-  /** By status. */
-  readonly #heads = new Map<number, string>();
-
-  /** Names and values, one after the other. */
-  constructor(pairs: readonly string[]) {
-    this.#pairs = pairs;
-    let lines = '';
-    for (let n = 0; n < pairs.length; n += 2) lines += `${pairs[n]}: ${pairs[n + 1]}\r\n`;
-    this.#lines = lines;
-  }
-
-  /** `own`: further names and values. */
-  write(response: ServerResponse, status: number, own: readonly string[]): void {
-    response.writeHead(status, [...this.#pairs, ...own]);
-  }
-
-  /** The same. */
-  writeFast(response: ServerResponse & StoresHeaders, status: number, own: readonly string[]): void {
-    if (response._storeHeader === undefined) {
-      this.write(response, status, own);
-      return;
-    }
-    let head = this.#heads.get(status);
-    if (head === undefined) {
-      head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${this.#lines}`;
-      this.#heads.set(status, head);
-    }
-    response.statusCode = status;
-    // As `writeHead` does: these answers end with their headers (RFC 9110, sections 15.3.5 and 15.4.5).
-    if (status === 204 || status === 304) response._hasBody = false;
-    response._storeHeader(head, own);
-  }
-}
-
-interface StoresHeaders {
-  _hasBody?: boolean;
-  _storeHeader?(head: string, headers: readonly string[]): void;
-}
 
 /** Writes an answer that is there as a whole, unless one was begun. HEAD gets the same headers without the body. */
 export function send(

@@ -19,7 +19,7 @@ import {
   tracedCaller,
 } from './authorize.ts';
 import { AnswerWriter, type Exchange, type Observe, whenGone } from './exchange.ts';
-import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
+import { expressApp, type Probes, probeRoutes, STARTING, securityHeaders } from './expressApp.ts';
 import {
   parameterError,
   type Query,
@@ -69,7 +69,7 @@ interface Dispatched<Found> {
 
 /** Answers what it finds without the chain of Express, and leaves all the rest to `pages`. */
 export function dispatcher<Found>(calls: Dispatched<Found>, pages: Express): RequestListener {
-  const writer = new AnswerWriter(calls);
+  const writer = new AnswerWriter(calls, securityHeaders());
   /** Memory is filled once. */
   let isLoaded = false;
   return (request, response) => {

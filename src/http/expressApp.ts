@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import express, {
   type Express,
   type NextFunction,
@@ -9,6 +10,9 @@ import express, {
 import helmet from 'helmet';
 import { type Answer, errorAnswer, methodAnswer, send } from './answer.ts';
 import type { Observe } from './exchange.ts';
+
+// Not an import: see exchange.ts.
+const http = process.getBuiltinModule('node:http');
 
 /**
  * An Express application of this service: measured, with the headers of helmet. What none of the routes of `addRoutes`
@@ -28,6 +32,19 @@ export function expressApp(
     send(response, fail(error, request), request.method);
   });
   return app;
+}
+
+/** Names and values that helmet gives to every answer, taken from helmet itself. */
+export function securityHeaders(): string[] {
+  const given: string[] = [];
+  const request = new http.IncomingMessage(new Socket());
+  const response = new http.ServerResponse(request);
+  response.setHeader = (name, value) => {
+    given.push(name, String(value));
+    return response;
+  };
+  helmet()(request, response, () => undefined);
+  return given;
 }
 
 /** Observes every answer under the pattern of its route (see `named`), never under its path. */

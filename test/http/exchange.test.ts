@@ -4,14 +4,13 @@ import { createServer, type IncomingMessage, type RequestListener, ServerRespons
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StandingHeaders } from '../../src/http/answer.ts';
-import { AnswerWriter, endSilent } from '../../src/http/exchange.ts';
+import { AnswerWriter, endSilent, StandingHeaders } from '../../src/http/exchange.ts';
 import { bareExchange } from '../support/http/http.ts';
 import { serve } from '../support/http/serve.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
-const writer = new AnswerWriter({ observe: () => undefined, fail: () => ({ status: 500, body: null }) });
+const writer = new AnswerWriter({ observe: () => undefined, fail: () => ({ status: 500, body: null }) }, []);
 
 /** A server whose answers are handed over; what a test does when it is the turn of one decides when it goes out. */
 const opened = async (t: TestContext, body: Buffer) => {
