@@ -59,7 +59,11 @@ async function breakOff(text: string, send: () => Promise<unknown>): Promise<voi
   const end = `
     select pg_terminate_backend(pid) from pg_stat_progress_create_index join pg_index on indexrelid = index_relid
     where datname = current_database() and not indisvalid`;
-  while ((await ask(end)).rowCount === 0) await sleep(POLL_MS);
+  while ((await ask(end)).rowCount === 0) {
+    await sleep(POLL_MS);
+    // What it says of other sessions stays the same in a transaction, also that nobody makes an index yet.
+    await ask('select pg_stat_clear_snapshot()');
+  }
   die();
 }
 
