@@ -64,7 +64,7 @@ export function resultsText(newest: readonly NewestCase[], budgets: Budgets): st
   const sections = [
     HEAD,
     '## Records',
-    formatTable(['commit', 'date', 'machine', 'Node', 'Postgres', 'load before'], recordRows(newest), 5),
+    formatTable(['machine', 'Node', 'Postgres', 'commits (date, load before)'], machineRows(newest), 4),
     '## Budgets',
     formatTable(
       ['metric', 'measured', 'limit', 'goal', '', 'commit', 'date'],
@@ -78,13 +78,20 @@ export function resultsText(newest: readonly NewestCase[], budgets: Budgets): st
   return `${sections.join('\n\n')}\n`;
 }
 
-function recordRows(newest: readonly NewestCase[]): string[][] {
+/** A row for each machine, with its records, newest first. */
+function machineRows(newest: readonly NewestCase[]): string[][] {
   const records = [...new Set(newest.map(({ record }) => record))];
   records.sort((a, b) => (a.takenAt < b.takenAt ? 1 : -1));
-  return records.map((record) => {
-    const { commit, cpu, cores, memoryGb, node, postgres, load } = record.machine;
-    const machine = `${cpu}, ${cores} cores, ${memoryGb} GB`;
-    return [commit, dateOf(record), machine, node, postgres, load.toFixed(1)];
+  const byMachine = Map.groupBy(records, ({ machine }) => {
+    const { cpu, cores, memoryGb, node, postgres } = machine;
+    return JSON.stringify([`${cpu}, ${cores} cores, ${memoryGb} GB`, node, postgres]);
+  });
+  return [...byMachine].map(([machine, all]) => {
+    const commits = all.map((record) => {
+      const { commit, load } = record.machine;
+      return `${commit} (${dateOf(record)}, ${load.toFixed(1)})`;
+    });
+    return [...(JSON.parse(machine) as string[]), commits.join(', ')];
   });
 }
 
