@@ -15,38 +15,22 @@ export class Device {
   readonly version: number;
   #state: DeviceState | null;
 
-  constructor(
-    reader: DeviceReader | null,
-    row: number,
-    version = reader === null ? 0 : reader.version(row),
-    state: DeviceState | null = null,
-  ) {
-    this.row = row;
+  constructor(reader: DeviceReader | null, row: number, state: DeviceState | null = null) {
     this.reader = reader;
-    this.version = version;
+    this.row = row;
+    this.version = reader === null ? 0 : reader.version(row);
     this.#state = state;
   }
 
   /** One that is not in memory, such as an example. */
   static of(fields: DeviceFields, position: LatestPosition | null): Device {
     const { imei, name, plate, ...rest } = fields;
-    return new Device(null, 0, 0, { ...rest, names: namesText({ imei, name, plate }), position });
+    return new Device(null, 0, { ...rest, names: namesText({ imei, name, plate }), position });
   }
 
   taken(): this {
     this.#read();
     return this;
-  }
-
-  /** The same without what was read of it: to tell it from another later. */
-  mark(): Device {
-    return this.row === 0 ? this : new Device(this.reader, this.row, this.version);
-  }
-
-  /** Whether nothing has changed between the one and the other. */
-  isSame(other: Device): boolean {
-    if (this.row === 0) return this === other;
-    return this.row === other.row && this.version === other.version && this.reader === other.reader;
   }
 
   get id(): number {

@@ -74,13 +74,13 @@ export class DeviceTexts {
     invariant(row > 0, 'the device is in memory');
     const facts = device.statusFacts;
     const onlineMs = facts === null ? Infinity : onlineUntilMs(facts.recordedAtMs, facts.speedKmh);
+    // Joined from pieces, a string is a tree of them until it is copied into one.
+    const bytes = Buffer.from(this.#write(device, nowMs, headingDeg, ignition));
+    this.#texts[slot] = bytes.toString();
+    this.#bytes[slot] = bytes.length;
     this.#rows[slot] = row;
     this.#versions[slot] = version;
     this.#timesMs.set(nowMs <= onlineMs ? [-Infinity, onlineMs] : [onlineMs, Infinity], 2 * slot);
-    // Joined from pieces, a string is a tree of them until it is copied into one.
-    const bytes = Buffer.from(this.#write(device, nowMs, headingDeg, ignition));
-    this.#bytes[slot] = bytes.length;
-    this.#texts[slot] = bytes.toString();
     return slot;
   }
 
