@@ -1,7 +1,7 @@
 import { invariant } from '../lib/errors.ts';
 import { type changedDeviceJson, type Device, type DeviceReader, onlineUntilMs } from './device.ts';
 
-/** Room that lists share, so that not each of them asks for memory. A reader that is slow holds on to one such room. */
+/** Memory that several lists are cut from: to allocate it costs as much as to write a list. A slow reader keeps one from being freed. */
 const ROOM_BYTES = 2 ** 17;
 const COMMA = 0x2c;
 
@@ -9,15 +9,15 @@ const COMMA = 0x2c;
  * Keeps the texts of devices: most have not changed since the last call, and making one takes ten times as long as
  * finding it here. A device's row determines its slot, shared with others in a large fleet. Slots come as the fleet grows.
  *
- * What a text was made of stands in columns: a list of 50 devices looks at 50 slots in a row, and an object for each would
- * be another place in memory to wait for.
+ * What a text was made of is kept in columns, not in an object for each device. A list of 50 reads 50 neighbouring slots,
+ * and each object would be one more cache miss.
  */
 export class DeviceTexts {
   readonly #write: typeof changedDeviceJson;
   readonly #slotsMax: number; // a power of two
   /** The memory that all of these are from. */
   #reader: DeviceReader | null = null;
-  // By slot: the device, what it was, and while its status is the same: after one time, up to another.
+  // By slot: the device, its version, and the times between which its status stays the same.
   #rows = new Uint32Array(0);
   #versions = new Uint32Array(0);
   #timesMs = new Float64Array(0);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { Span } from '../traces/span.ts';
 import { type Answer, errorAnswer, type StreamedBody, send, TRAILER_HEADER } from './answer.ts';
 import { sendLive, sendStreamed } from './longBody.ts';
@@ -277,14 +278,13 @@ export function whenGone(response: ServerResponse, listener: () => void): void {
   else response.once('close', listener);
 }
 
-/** How often connections are looked at. */
+/** The time between two checks of all connections, which take turns with other work. */
 const SILENCE_LOOK_MS = 5_000;
 
 /**
- * Ends connections on which nothing was sent or taken for as long as Node says by `setTimeout`: one time between requests,
- * another in them. Node itself makes a timer at the beginning and at the end of each request, and sets it again with each
- * read and write, which takes 4 % of a poll. Here the time is only noted, and a look at all connections every five seconds
- * compares how many bytes each has sent and taken.
+ * Ends connections on which nothing was sent or taken for as long as Node says by `setTimeout`. Node itself makes two timers
+ * for each request and sets them again with each read and write, which takes 4 % of a poll. Here the time is only noted, and
+ * a check every five seconds compares how many bytes each connection has sent and taken.
  *
  * `_onTimeout` is what Node's timer calls. It spares a connection that has taken a part of what is written to it. Node does
  * not document it, so a test notices when it is gone; then such a connection is ended, too.
@@ -300,19 +300,24 @@ export function endSilent(server: Server, lookEveryMs = SILENCE_LOOK_MS): void {
       return socket;
     };
   });
-  const look = () => {
+  function* check(): Steps<void> {
+    const pace = new Pace();
     const nowMs = performance.now();
-    for (const [socket, silence] of connections) {
+    for (const [socket, last] of connections) {
       const bytes = socket.bytesRead + socket.bytesWritten;
-      const { limitMs, sinceMs } = silence;
-      const isOver = bytes === silence.bytes && limitMs > 0 && nowMs - sinceMs >= limitMs;
-      if (bytes !== silence.bytes || isOver) Object.assign(silence, { bytes, sinceMs: nowMs });
-      if (!isOver) continue;
-      if (socket._onTimeout === undefined) socket.emit('timeout');
-      else socket._onTimeout();
+      const isOver = bytes === last.bytes && last.limitMs > 0 && nowMs - last.sinceMs >= last.limitMs;
+      if (bytes !== last.bytes || isOver) Object.assign(last, { bytes, sinceMs: nowMs });
+      if (isOver && socket._onTimeout === undefined) socket.emit('timeout');
+      else if (isOver) socket._onTimeout?.();
+      if (pace.isDue()) yield* pace.pause();
     }
+  }
+  let isChecking = false;
+  const goOn = (checking: Steps<void>): void => {
+    isChecking = checking.next().done !== true;
+    if (isChecking) setImmediate(goOn, checking);
   };
-  const timer = setInterval(look, lookEveryMs).unref();
+  const timer = setInterval(() => isChecking || goOn(check()), lookEveryMs).unref();
   server.once('close', () => clearInterval(timer));
 }
 

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  ServerResponse,
+} from 'node:http';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -168,6 +174,29 @@ describe('a connection ends', () => {
       if (taken > BODY.length) break;
     }
     assert.ok(taken > BODY.length, `${taken} bytes`);
+  });
+
+  test('by a check that others do not wait for, however many connections there are', async (t) => {
+    const server = new EventEmitter() as Server;
+    endSilent(server, 1);
+    t.after(() => server.emit('close'));
+    let [checked, together, most] = [0, 0, 0];
+    const connection = () =>
+      Object.defineProperty(new EventEmitter(), 'bytesRead', {
+        get: () => {
+          const untilMs = performance.now() + 1;
+          while (performance.now() < untilMs);
+          checked++;
+          most = Math.max(most, ++together);
+          return 0;
+        },
+      });
+    for (let n = 0; n < 100; n++) server.emit('connection', connection());
+    while (checked < 100) {
+      together = 0;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.ok(most < 10, `${most} connections were checked in one turn`);
   });
 
   test('by what Node calls for the timer of a connection', () => {
