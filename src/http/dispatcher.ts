@@ -189,7 +189,11 @@ const TURN_MS = 4;
  * writing a poll takes some four times as long as answering it.
  */
 const WAITING_MS: Readonly<Record<ShedClass, number>> = { bulk: 0, poll: 1 };
-/** Calls that may wait, of one account and of all. More are refused, so nobody fills the room of others. */
+/**
+ * Calls that may wait, of one account and of all. An account also has no more than there is room left, so however many
+ * accounts send too much, another one finds room (dynamic thresholds; Choudhury and Hahne, IEEE/ACM Transactions on
+ * Networking 6(2), 1998). More are refused.
+ */
 export const WAITING_CALLS_MAX = { ofOne: 4_096, ofAll: 16_384 };
 
 /**
@@ -235,9 +239,8 @@ export class CallTurns {
     { startedAtMs, response }: Exchange,
     answer: () => Answer | Promise<Answer>,
   ): Promise<Answer> {
-    const waitingOfOwner = this.#waitingOf.get(owner) ?? 0;
-    if (waitingOfOwner >= WAITING_CALLS_MAX.ofOne || this.#waiting >= WAITING_CALLS_MAX.ofAll)
-      return TOO_MANY;
+    const { ofOne, ofAll } = WAITING_CALLS_MAX;
+    if ((this.#waitingOf.get(owner) ?? 0) >= Math.min(ofOne, ofAll - this.#waiting)) return TOO_MANY;
     this.#count(owner, 1);
     return this.#turns[shedAs].once(owner, () => {
       this.#count(owner, -1);

@@ -77,7 +77,7 @@ describe('calls that have arrived together', () => {
 
   test('are refused where thousands of the account wait, and those of another are not', async () => {
     const { answered, call } = watchedTurns();
-    const { ofOne, ofAll } = WAITING_CALLS_MAX;
+    const { ofOne } = WAITING_CALLS_MAX;
     const calls = Array.from({ length: ofOne }, (_, n) => call('poll', 1, String(n)));
     const refused = await call('bulk', 1, 'one more');
     assert.deepEqual([refused.status, refused.headers?.['Retry-After']], [503, '1']);
@@ -86,10 +86,19 @@ describe('calls that have arrived together', () => {
     assert.ok(answered.length < ofOne / 2, `${answered.length} were answered before it`);
     await Promise.all(calls);
     assert.equal(answered.length, ofOne + 1);
-    // Nobody counts any more.
-    const others = Array.from({ length: ofAll }, (_, n) => call('poll', n % 8, String(n)));
-    assert.equal((await call('poll', 9, 'one more')).status, 503);
-    await Promise.all(others);
+  });
+
+  test('find room when other accounts have each sent more than may wait', async () => {
+    const { answered, call } = watchedTurns();
+    const { ofOne, ofAll } = WAITING_CALLS_MAX;
+    for (const round of ['first', 'again']) {
+      const greedy = Array.from({ length: 8 * ofOne }, (_, n) => call('poll', n % 8, `${round} ${n}`));
+      const modest = Array.from({ length: 100 }, (_, n) => call('poll', 100 + n, 'modest'));
+      const refused = (await Promise.all(greedy)).filter(({ status }) => status === 503).length;
+      assert.ok(greedy.length - refused < ofAll, `${greedy.length - refused} have waited`);
+      for (const answer of await Promise.all(modest)) assert.equal(answer, ANSWER);
+    }
+    assert.equal(answered.filter((name) => name === 'modest').length, 200);
   });
 });
 
