@@ -244,8 +244,10 @@ export class CallTurns {
     this.#count(owner, 1);
     return this.#turns[shedAs].once(owner, () => {
       this.#count(owner, -1);
-      this.#onWaited(shedAs, performance.now() - startedAtMs);
-      return response.destroyed ? TOO_MANY : answer(); // nobody reads it
+      const waitedMs = performance.now() - startedAtMs;
+      this.#onWaited(shedAs, waitedMs);
+      // Nobody reads it, or the time in which it had to be answered is over: those behind it have some left.
+      return response.destroyed || waitedMs > ANSWER_DEADLINE_MS ? TOO_MANY : answer();
     });
   }
 

@@ -15,8 +15,8 @@ import { waitFor } from '../support/waitFor.ts';
 const LONG_MS = 10;
 const ANSWER = errorAnswer('NOT_FOUND');
 
-const exchangeOf = (hasLeft: boolean): Exchange =>
-  ({ startedAtMs: performance.now(), response: { destroyed: hasLeft } }) as Exchange;
+const exchangeOf = (hasLeft: boolean, waitedMs = 0): Exchange =>
+  ({ startedAtMs: performance.now() - waitedMs, response: { destroyed: hasLeft } }) as Exchange;
 
 /** Turns, and in which order calls were answered. */
 function watchedTurns() {
@@ -26,8 +26,8 @@ function watchedTurns() {
     assert.ok(waitedMs >= 0);
     waited.push(shedAs);
   });
-  const call = (shedAs: ShedClass, owner: number, name: string, hasLeft = false) =>
-    turns.next(shedAs, owner, exchangeOf(hasLeft), () => {
+  const call = (shedAs: ShedClass, owner: number, name: string, hasLeft = false, waitedMs = 0) =>
+    turns.next(shedAs, owner, exchangeOf(hasLeft, waitedMs), () => {
       answered.push(name);
       return ANSWER;
     });
@@ -73,6 +73,17 @@ describe('calls that have arrived together', () => {
     const { answered, call } = watchedTurns();
     await Promise.all([call('poll', 1, 'gone', true), call('poll', 1, 'here')]);
     assert.deepEqual(answered, ['here']);
+  });
+
+  test('are refused when their turn comes after the time for an answer', async () => {
+    const { answered, call } = watchedTurns();
+    const [late, inTime] = await Promise.all([
+      call('poll', 1, 'late', false, 15_001),
+      call('poll', 1, 'in time', false, 5_000),
+    ]);
+    assert.deepEqual([late.status, late.headers?.['Retry-After']], [503, '1']);
+    assert.equal(inTime, ANSWER);
+    assert.deepEqual(answered, ['in time']);
   });
 
   test('are refused where thousands of the account wait, and those of another are not', async () => {
