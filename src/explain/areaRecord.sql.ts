@@ -143,6 +143,12 @@ function crossingOf(row: RawCrossing): RecordedCrossing {
   };
 }
 
+/** Whether the shape, the minimum stay or the owner of an area has ever been changed. A new name or color is no such change. */
+export async function selectHasPastForms(sql: Sql, areaId: number): Promise<boolean> {
+  const rows = await sql`select from area_revision where area_id = ${areaId} and revision > 1 limit 1`;
+  return rows.length > 0;
+}
+
 /** The recorded events of an area that may be read in these worlds, for each of the spans, whose ends are included. */
 export async function selectRecorded(
   tx: Tx,

@@ -154,6 +154,12 @@ describe('an area that exists', () => {
       earlier.meta.notes.map(({ code }: { code: string }) => code),
       ['area_did_not_exist'],
     );
+    await callApi(owner.pod, 'PATCH', `/v3/areas/${id}`, {
+      body: { name: 'Yard', color: '#000000' },
+      key: owner.key,
+    });
+    const { body: renamed } = await post({ area_id: id, ...WINDOW });
+    assert.deepEqual(renamed.meta.notes, earlier.meta.notes, 'a new name changes no event');
     await callApi(owner.pod, 'PATCH', `/v3/areas/${id}`, { body: { dwell_seconds: 5 }, key: owner.key });
     const { body: changed } = await post({ area_id: id, ...WINDOW });
     assert.deepEqual(changed.meta.notes.at(-1).code, 'area_changed');

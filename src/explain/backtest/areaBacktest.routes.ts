@@ -16,6 +16,7 @@ import { DAY_MS, formatDuration, formatIso } from '../../lib/time.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import { DwellTally, LISTED_EVENTS_MAX } from './areaReplay.ts';
 import {
+  AREA_CHANGED,
   BACKTEST_META,
   type BacktestNote,
   backtestJson,
@@ -23,7 +24,13 @@ import {
   NOT_RECORDED,
   replayedEventView,
 } from './backtestJson.ts';
-import { BACKTEST_LIMIT_MS, BACKTEST_SIZES, BACKTESTS_PER_ACCOUNT, type Backtests } from './backtests.ts';
+import {
+  BACKTEST_LIMIT_MS,
+  BACKTEST_SIZES,
+  BACKTESTS_PER_ACCOUNT,
+  type BacktestResult,
+  type Backtests,
+} from './backtests.ts';
 import {
   BACKTEST_ERRORS,
   BACKTEST_LIMITS,
@@ -38,7 +45,6 @@ const TOO_MANY_BACKTESTS = `${BACKTESTS_PER_ACCOUNT} backtests of this account a
 const MAX_BODY_BYTES = 1024 * 1024;
 /** More than a backtest may take, so that it is ended before its answer is given up. */
 const ANSWER_LIMIT_MS = BACKTEST_LIMIT_MS + 5_000;
-const FIRST_REVISION = 1;
 
 interface BacktestRoutePorts {
   readonly areas: AreaCatalog;
@@ -114,7 +120,7 @@ async function backtest(ports: BacktestRoutePorts, call: Call): Promise<Answer> 
         window: { from: formatIso(fromMs), to: formatIso(body.toMs) },
         points: outcome.points,
         devices: outcome.devices,
-        notes: notesOf(caller, subject, body, fromMs, outcome.hasUnmarked),
+        notes: notesOf(caller, subject, body, fromMs, outcome),
         ...(subject.warnings.length === 0 ? {} : { warnings: subject.warnings }),
       };
       const steps = backtestJson(outcome, dwellSeconds, area?.id ?? null);
@@ -158,7 +164,7 @@ function notesOf(
   { area }: Subject,
   body: BacktestBody,
   fromMs: number,
-  hasUnmarked: boolean,
+  { hasUnmarked, hasPastForms }: BacktestResult,
 ): BacktestNote[] {
   const notes: BacktestNote[] = [];
   if (body.fromMs < fromMs) {
@@ -172,12 +178,7 @@ function notesOf(
     const message = `the area was made at ${at}; nothing that came before is recorded for it`;
     notes.push({ code: 'area_did_not_exist', message, at });
   }
-  if (area !== null && area.revision > FIRST_REVISION) {
-    const edits = area.revision - FIRST_REVISION;
-    const often = edits === 1 ? 'once' : `${edits} times`;
-    const message = `the area was changed ${often} since it was made; the replay uses its present form throughout`;
-    notes.push({ code: 'area_changed', message });
-  }
+  if (hasPastForms) notes.push(AREA_CHANGED);
   return notes;
 }
 

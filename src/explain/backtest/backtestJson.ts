@@ -90,6 +90,12 @@ export const NOT_RECORDED: BacktestNote = {
     'it is not stored of all points whether they came late; those count here, while the engine may have left them out',
 };
 
+export const AREA_CHANGED: BacktestNote = {
+  code: 'area_changed',
+  message:
+    'the shape, the minimum stay or the owner of the area was changed since it was made; the replay uses its present form throughout',
+};
+
 const DWELL = integer('A minimum stay.', { minimum: 0, maximum: AREA_LIMITS.maxDwellSeconds });
 const COUNT = (description: string) => integer(description, { minimum: 0 });
 

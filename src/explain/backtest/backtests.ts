@@ -22,7 +22,7 @@ import {
   type WorkTurns,
 } from '../../lib/workTurns.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
-import { selectRecorded } from '../areaRecord.sql.ts';
+import { selectHasPastForms, selectRecorded } from '../areaRecord.sql.ts';
 import {
   countPacked,
   countRows,
@@ -87,6 +87,8 @@ export interface BacktestResult {
   readonly recorded: number | null;
   /** Of some points it is not recorded whether they came late; they count. */
   readonly hasUnmarked: boolean;
+  /** The area was once watched in another form than that of the replay; never true of a draft. */
+  readonly hasPastForms: boolean;
   /** Points in the window, without those that came late. */
   readonly points: number;
   /** Devices that have points. */
@@ -177,6 +179,7 @@ export class Backtests {
       tallies: replay.tallies,
       recorded: areaId === null ? null : recorded,
       hasUnmarked: replay.hasUnmarked,
+      hasPastForms: areaId !== null && (await selectHasPastForms(sql, areaId)),
       points: replay.points,
       devices: ranges.length,
     };
