@@ -14,7 +14,7 @@ import { selectShareState } from './shares.sql.ts';
 /** How long Postgres may take to say what a share is, or where its vehicles were. */
 const READ_LIMIT_MS = 5_000;
 const LOAD_TRIES = 10;
-/** A view is made anew after this time at the earliest; one that asks Postgres, after the second. */
+/** A view is made again after this time at the earliest; one that asks Postgres after the second, or when its worlds were edited. */
 const VIEW_MS = 500;
 const READ_VIEW_MS = 5_000;
 /** A vehicle with a delay is where its newest point of then was, unless that was older than this. */
@@ -62,7 +62,9 @@ export interface SharedDevice {
 }
 
 interface View {
-  readonly untilMs: number;
+  readonly madeMs: number;
+  /** Of the worlds of the share, as a sum. An edit raises it, such as the removal of a vehicle. */
+  readonly version: number;
   readonly devices: Promise<readonly SharedDevice[]>;
 }
 
@@ -103,12 +105,17 @@ export class SharedFleet {
 
   /** The vehicles of a share that its owner still has, in its order: one view for all who look at the same time. */
   devices(share: ShareState): Promise<readonly SharedDevice[]> {
-    const nowMs = this.#ports.clock();
+    const { fleet, clock } = this.#ports;
+    const nowMs = clock();
+    const version = share.worldIds.reduce((sum, worldId) => sum + fleet.worldVersion(worldId), 0);
     const kept = this.#views.get(share);
-    if (kept !== undefined && nowMs < kept.untilMs) return kept.devices;
-    const asksPostgres = share.delayMs > 0 || share.show.has('trail');
+    if (kept !== undefined) {
+      const asksPostgres = share.delayMs > 0 || share.show.has('trail');
+      const keptMs = asksPostgres && version === kept.version ? READ_VIEW_MS : VIEW_MS;
+      if (nowMs < kept.madeMs + keptMs) return kept.devices;
+    }
     const devices = withDeadline(this.#devicesNow(share, nowMs), READ_LIMIT_MS, 'reading a share');
-    this.#views.set(share, { untilMs: nowMs + (asksPostgres ? READ_VIEW_MS : VIEW_MS), devices });
+    this.#views.set(share, { madeMs: nowMs, version, devices });
     return devices;
   }
 

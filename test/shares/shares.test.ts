@@ -218,6 +218,25 @@ describe('a link', () => {
     assert.ok(!/41\.8|12\.9/.test(text() + (await show(token)).text));
   });
 
+  test('with a trail loses a vehicle that was deleted as soon as any other share does', async () => {
+    const gone = '350000000000003';
+    await owner.admin.device(OWNER, gone);
+    await go(gone, 41.4, 12.4, -10);
+    const { token } = await made({ devices: [VAN, gone], show: ['trail'] });
+    const placesOf = async (): Promise<string> =>
+      (await show(token)).body.data.devices.map(({ place }: { place: string }) => place).join();
+    await waitFor(async () => {
+      clock.set(clock() + 500);
+      return (await placesOf()) === 'known,known';
+    });
+    await owner.admin.run('device:delete', '--imei', gone);
+    const isGone = async () =>
+      (await callApi(pod, 'GET', `/v3/devices/${gone}`, { key: owner.key })).status === 404;
+    await waitFor(isGone);
+    clock.set(clock() + 500);
+    assert.equal(await placesOf(), 'known');
+  });
+
   test('is 404 for any token that there is not, and reaches nothing else', async () => {
     const missing = faceOf(await show('A'.repeat(43)));
     await fc.assert(
