@@ -205,4 +205,21 @@ describe('GET /stream', () => {
     const rejected = await bareRequest(`${pod.api}/api/v3/stream`, { headers: { 'X-API-Key': areas } });
     assert.equal(rejected.body.error.code, 'INSUFFICIENT_SCOPE');
   });
+
+  test('a permission that is missing for what is included is named, before any other parameter', async () => {
+    const refused = async (scopes: string, query: string) => {
+      const { key } = await admin.key(OWNER, { scopes });
+      const headers = { 'X-API-Key': key };
+      const { status, body } = await bareRequest(`${pod.api}/api/v3/stream?${query}`, { headers });
+      return [status, body.error.message];
+    };
+    assert.deepEqual(await refused('read_events', 'include=devices&bbox=9'), [
+      403,
+      'this API key lacks the permission read_devices or read_locations',
+    ]);
+    assert.deepEqual(await refused('read_devices', 'include=events&snapshot=no'), [
+      403,
+      'this API key lacks the permission read_events',
+    ]);
+  });
 });

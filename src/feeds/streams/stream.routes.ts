@@ -2,6 +2,7 @@ import { hasAny, scopeMask } from '../../access/scopes.ts';
 import { BBOX, BBOX_MESSAGE, readBox } from '../../areas/within/place.ts';
 import { FILTER_ERRORS, FILTERS, readFilter } from '../../devices/living/deviceFilter.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
+import { scopeError } from '../../http/authorize.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { text } from '../../http/openapi/schema.ts';
 import {
@@ -68,6 +69,9 @@ export function streamRoute(ports: StreamRoutePorts): Route {
 async function stream({ readers }: StreamRoutePorts, { caller, query, header }: Call): Promise<Answer> {
   const include = readList(query, INCLUDE);
   if (include === 'invalid') return parameterError(INCLUDE);
+  const asked = (include.includes('devices') ? DEVICES : 0) | (include.includes('events') ? EVENTS : 0);
+  // Permissions come before the other parameters, as on every route.
+  if (!hasAny(caller.scopes, asked)) return errorAnswer('INSUFFICIENT_SCOPE', scopeError(asked));
   const snapshot = readChoice(query, SNAPSHOT);
   if (snapshot === 'invalid') return parameterError(SNAPSHOT);
   const box = readBox(query);
@@ -75,9 +79,8 @@ async function stream({ readers }: StreamRoutePorts, { caller, query, header }: 
   const filter = readFilter(query, caller.worldIds);
   if (!filter.ok) return filter.error;
   const view = box.value === null && filter.value === null ? null : { box: box.value, filter: filter.value };
-  const devices = include.includes('devices') && hasAny(caller.scopes, DEVICES);
-  const events = include.includes('events') && hasAny(caller.scopes, EVENTS);
-  if (!devices && !events) return errorAnswer('INSUFFICIENT_SCOPE');
+  const devices = hasAny(caller.scopes, asked & DEVICES);
+  const events = hasAny(caller.scopes, asked & EVENTS);
   // A browser that comes back sends it beside the cursor with which it began.
   const last = header('last-event-id');
   const opened = await readers.streams.open(caller, {
