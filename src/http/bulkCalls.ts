@@ -76,9 +76,11 @@ export class BulkCalls {
   #body(accountId: number, write: (json: TextPieces) => Steps<void>, tooMuchWork: Answer): StreamedBody {
     const json = new TextPieces();
     let readUntilMs = 0;
+    let isMade = false;
     return {
+      // HEAD asks for the length of what is never made.
       get bytes() {
-        return json.bytes;
+        return isMade ? json.bytes : null;
       },
       stallLimitMs: READ_LIMITS_MS.piece,
       open: async () => {
@@ -90,6 +92,7 @@ export class BulkCalls {
           if (error instanceof TooMuchWork) throw new NotBegun(tooMuchWork);
           throw error;
         }
+        isMade = true;
         readUntilMs = performance.now() + READ_LIMITS_MS.whole;
       },
       next: (take) => {

@@ -55,6 +55,21 @@ describe('the tile of areas', () => {
     await api.remove(rome);
   });
 
+  test('has a length for GET, and for HEAD, which makes no tile, none that is wrong', async () => {
+    const rome = await api.make(circle(41.9, 12.5));
+    const { headers, bytes } = await tileOf(api, ROME);
+    assert.equal(headers.get('content-length'), String(bytes.length));
+    const head = await rawRequest(api.pod.api, `/api/v3/tiles/areas/${ROME}.mvt`, {
+      method: 'HEAD',
+      headers: { 'X-API-Key': api.key },
+    });
+    assert.deepEqual(
+      [head.status, head.headers['etag'], head.headers['content-length']],
+      [200, headers.get('etag'), undefined],
+    );
+    await api.remove(rome);
+  });
+
   test('is 204 where no area has a point in it, also where the bounds of one do', async () => {
     const empty = await tileOf(api, '3/0/0');
     assert.deepEqual([empty.status, empty.bytes.length], [204, 0]);
