@@ -48,7 +48,7 @@ export interface LiveChunk {
   readonly payload: Buffer;
 }
 
-/** Where a stream is written to. */
+/** Where a stream is written to. After its end, which a slow reader may take late, further writes and ends do nothing. */
 export interface StreamSink {
   write(chunk: LiveChunk): void;
   /** Bytes that were written and not yet taken by the reader. */

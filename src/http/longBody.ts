@@ -113,7 +113,8 @@ class ResponseSink implements StreamSink {
    * another of its connection has no socket yet, and one of HTTP/1.0 has no chunks.
    */
   write({ framed, payload }: LiveChunk): void {
-    const { socket, chunkedEncoding } = this.#response;
+    const { socket, chunkedEncoding, writableEnded } = this.#response;
+    if (writableEnded) return;
     if (socket === null || !chunkedEncoding) this.#response.write(payload);
     else if (socket.writable) socket.write(framed);
   }
@@ -129,7 +130,9 @@ class ResponseSink implements StreamSink {
     else onDrained(response, response.socket ?? response, listener);
   }
 
+  /** To end an answer of Node twice with a text is an error that nobody hears, which ends the process. */
   end(last: string): void {
+    if (this.#response.writableEnded) return;
     if (last === '') this.#response.end();
     else this.#response.end(last);
   }

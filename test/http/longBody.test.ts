@@ -109,3 +109,17 @@ test('what a reader has not taken is counted, and drains when it is', async (t) 
   sink.onDrained(() => drained++);
   assert.equal(drained, 3);
 });
+
+test('an answer that has ended, and waits behind another of its connection, takes nothing more', async (t) => {
+  const { sinks, waiting, ask } = await opened(t);
+  const got = ask(`GET /before HTTP/1.1\r\nHost: x\r\n\r\n${LIVE}`);
+  await waitFor(() => sinks.length === 1);
+  const [sink] = sinks as [StreamSink];
+  sink.end('1\n');
+  sink.write(liveChunk('2\n'));
+  sink.end('3\n');
+  waiting[0]?.end('before');
+  await waitFor(() => got.text.endsWith('0\r\n\r\n'));
+  assert.equal(bodyOf(bodyOf(got.text)), '2\r\n1\n\r\n0\r\n\r\n');
+  got.socket.destroy();
+});

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
 import { after, describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { formatIso, HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
@@ -338,6 +339,29 @@ describe('a share ends on every pod', () => {
     const { id } = await assertEnds(t, { until_area_id: area }, () => go(VAN, 41.9, 12.5, 10));
     assert.equal(await reasonOf(id), 'arrived');
     assert.equal((await show(staying.token)).status, 200);
+  });
+
+  test('also for a reader whose stream waits behind another of its connection', async (t) => {
+    const shares = [await made(), await made()] as const;
+    const { port } = new URL(pod.api);
+    const socket = connect(Number(port), '127.0.0.1');
+    t.after(() => socket.destroy());
+    let text = '';
+    socket.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    for (const { token } of shares)
+      socket.write(`GET /api/share/${token}/stream HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await waitFor(() => text.includes('event: device'));
+    await callApi(pod, 'DELETE', `/v3/shares/${shares[1].id}`, { key: owner.key });
+    // It is looked at more than once before its connection is free.
+    const other = await follow(t, pod, shares[0].token);
+    for (let beats = 0; beats < 3; beats++) {
+      clock.set(clock() + 10_000);
+      await waitFor(() => other.messages.filter(({ event }) => event === 'heartbeat').length > beats);
+    }
+    await callApi(pod, 'DELETE', `/v3/shares/${shares[0].id}`, { key: owner.key });
+    await waitFor(() => text.split('event: ended').length === 3);
   });
 
   test('by time', async (t) => {
