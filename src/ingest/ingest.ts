@@ -12,7 +12,7 @@ import type { Fix, FixOutcome, RefusedStays } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
 import type { FoundPart, HeavyLimits, KnownInside } from './heavyParts.ts';
 import { HEAVY_LIMITS, HeavyParts } from './heavyParts.ts';
-import { selectUnlocked } from './points.sql.ts';
+import { selectLocked } from './points.sql.ts';
 import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
@@ -347,32 +347,39 @@ class BlockedParts {
     this.#isPollingLocks = true;
     for (let pauseMs = LOCK_POLL_MS.first; this.#lockedElsewhere.length > 0; ) {
       await sleep(pauseMs);
-      const unlocked = await this.#unlockedImeis();
+      const asked = this.#lockedElsewhere;
+      this.#lockedElsewhere = [];
+      const lockedIds = await this.#lockedIds(asked);
       const free: Part[] = [];
-      const locked: Part[] = [];
-      for (const part of this.#lockedElsewhere) {
+      for (const part of asked) {
         if (isOverdue(part)) rejectRequest(part.request, new DeadlineExceeded('a device stays locked'));
-        (part.request.isRejected || unlocked.has(part.imei) ? free : locked).push(part);
+        const isLocked = lockedIds.has(this.#idOf(part));
+        (part.request.isRejected || !isLocked ? free : this.#lockedElsewhere).push(part);
       }
-      this.#lockedElsewhere = locked;
       pauseMs = free.length > 0 ? LOCK_POLL_MS.first : Math.min(2 * pauseMs, LOCK_POLL_MS.longest);
       this.#onFree(free);
     }
     this.#isPollingLocks = false;
   }
 
-  /** Which of the locked devices are free now. All of them on an error of Postgres: their transaction then reports it. */
-  async #unlockedImeis(): Promise<ReadonlySet<string>> {
-    const { sql, memory } = this.#ports;
-    const imeis = new Map(
-      this.#lockedElsewhere.map(({ imei }) => [memory.fleet.idOf(imei) ?? 0, imei] as const),
-    );
+  /**
+   * Which devices of these parts are still locked. None on an error of Postgres: their transaction then reports it. Nor is
+   * one that was deleted in the meantime: its transaction finds that it is unknown.
+   */
+  async #lockedIds(parts: readonly Part[]): Promise<ReadonlySet<number>> {
     try {
-      const ids = await selectUnlocked(sql, [...imeis.keys()]);
-      return new Set(ids.map((id) => imeis.get(id) as string));
+      return await selectLocked(
+        this.#ports.sql,
+        parts.map((part) => this.#idOf(part)),
+      );
     } catch {
-      return new Set(imeis.values());
+      return new Set();
     }
+  }
+
+  /** 0 when memory has forgotten the device. */
+  #idOf({ imei }: Part): number {
+    return this.#ports.memory.fleet.idOf(imei) ?? 0;
   }
 }
 

@@ -120,12 +120,16 @@ export function* rowSlices<Row>(rows: readonly Row[]): Generator<readonly Row[],
     yield rows.slice(from, from + ROWS_PER_STATEMENT);
 }
 
-/** Those of these devices that are not locked at this moment. */
-export async function selectUnlocked(sql: Sql, deviceIds: readonly number[]): Promise<number[]> {
+/** Those of these devices that are locked at this moment: not those that are gone. */
+export async function selectLocked(sql: Sql, deviceIds: readonly number[]): Promise<ReadonlySet<number>> {
+  const ids = sql`${arrayLiteral(deviceIds)}::bigint[]`;
   const rows = await sql<{ device_id: number }[]>`
-    select device_id from device_state where device_id = any(${arrayLiteral(deviceIds)}::bigint[])
-    for key share skip locked`;
-  return rows.map((row) => row.device_id);
+    with free as materialized (
+      select device_id from device_state where device_id = any(${ids}) for key share skip locked
+    )
+    select device_id from device_state
+    where device_id = any(${ids}) and device_id not in (select device_id from free)`;
+  return new Set(rows.map((row) => row.device_id));
 }
 
 /** A point as it is stored: parsed, its device known, its speed decided. */

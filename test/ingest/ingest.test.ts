@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { deleteDeviceRows } from '../../src/devices/devices.sql.ts';
 import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
 import type { Fix, FixOutcome } from '../../src/ingest/fix.ts';
 import { IngestOverload } from '../../src/ingest/ingest.ts';
@@ -207,6 +208,25 @@ describe('a device that is locked elsewhere', () => {
 });
 
 describe('devices', () => {
+  test('one that is deleted while its points wait for its lock is unknown then, whether memory knows of it or not', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 3, pods: 2 });
+    const [side, other] = sides as [IngestSide, IngestSide];
+    const [kept, known, forgotten] = imeis as [string, string, string];
+    await side.ingest.store(imeis.map((imei) => fixOf(imei, NOW_MS)));
+    const ids = [known, forgotten].map((imei) => side.fleet.idOf(imei) as number);
+    const release = await holdTransaction(other.sql, async (tx) => {
+      for (const id of ids) await deleteDeviceRows(tx, id);
+    });
+    const stored = side.ingest.store(imeis.map((imei) => fixOf(imei, NOW_MS + 1)));
+    await waitFor(() => side.fleet.anyDevice(kept)?.position?.recordedAtMs === NOW_MS + 1);
+    const { worldId } = side.fleet.anyDevice(forgotten)?.fields ?? assert.fail();
+    await release();
+    const removal = { deviceId: ids[1] as number, imei: forgotten, xid: 0, atMs: NOW_MS };
+    side.fleet.putRemoval(worldId, removal, true);
+    assert.deepEqual(await stored, ['accepted', 'unknown_device', 'unknown_device']);
+    assert.equal(side.ingest.waitingPoints, 0);
+  });
+
   test('one that was created a moment ago is found; one that does not exist is unknown, in the order of the points', async (t) => {
     const { imeis, sides } = await ingestBench(t, { devices: 2 });
     const [side] = sides as [IngestSide];
