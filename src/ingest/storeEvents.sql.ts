@@ -106,12 +106,10 @@ export async function storeEvents(
   let eventCount = 0;
   let atOnce = AT_ONCE_MAX;
   let isOutboxFilled = false;
-  for (;;) {
-    const slice = take(events, SLICE_EVENTS);
-    if (slice.length === 0) return { eventCount, queuedFor, isOutboxFilled };
+  const arrivals: Arrival[] = [];
+  for (let slice = take(events, SLICE_EVENTS); slice.length > 0; slice = take(events, SLICE_EVENTS)) {
     const ids = await insertFleetEvents(tx, slice);
-    const arrivals = arrivalsOf(slice);
-    if (arrivals.length > 0) await endArrivedShares(tx, arrivals);
+    arrivals.push(...arrivalsOf(slice));
     const queued = await queueDeliveries(tx, ports, slice, ids, nowMs, atOnce);
     for (const [webhookId, made] of queued.made) {
       queuedFor.set(webhookId, (queuedFor.get(webhookId) ?? 0) + made);
@@ -120,6 +118,9 @@ export async function storeEvents(
     isOutboxFilled ||= queued.isOutboxFilled;
     eventCount += slice.length;
   }
+  // All at once: shares that were locked slice by slice would be locked in no order.
+  if (arrivals.length > 0) await endArrivedShares(tx, arrivals);
+  return { eventCount, queuedFor, isOutboxFilled };
 }
 
 function arrivalsOf(events: readonly NewFleetEvent[]): Arrival[] {

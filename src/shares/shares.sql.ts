@@ -86,7 +86,8 @@ export interface Arrival {
 
 /**
  * Ends the shares that last until one of their vehicles enters an area, in the transaction of its point, and lets every pod
- * know. They are locked in the order of their ids, so two transactions cannot wait for each other. `arrivals`: at least one.
+ * know. They are locked in the order of their ids, so two transactions cannot wait for each other. `arrivals`: all of the
+ * transaction, at least one.
  */
 export async function endArrivedShares(tx: Tx, arrivals: readonly Arrival[]): Promise<void> {
   await tx`
