@@ -62,7 +62,9 @@ interface IngestPoint extends CommitPoint {
  */
 export class Ingest {
   readonly #ports: IngestPorts;
+  /** Weeks that have a partition on this start of the server: one that was restored or promoted may lack some of them. */
   readonly #knownWeeks = new Set<number>();
+  #weeksOfStart = 0;
   readonly #waiting = new WaitingPoints();
   #openTransactions = 0;
   #isExclusiveOpen = false;
@@ -168,6 +170,9 @@ export class Ingest {
     // Ten thousand parts were just sorted and taken: what waits on the sockets comes first.
     if (parts.length >= LARGE_PARTS) await nextTurn();
     const deviceIds = await this.#deviceIdsOf(parts);
+    const { start } = this.#ports.follower.applied.server;
+    if (start !== this.#weeksOfStart) this.#knownWeeks.clear();
+    this.#weeksOfStart = start;
     const points: IngestPoint[] = [];
     const missingWeeks = new Set<number>();
     parts.forEach(({ request, indexes }, n) => {

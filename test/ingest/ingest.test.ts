@@ -5,7 +5,8 @@ import { deleteDeviceRows } from '../../src/devices/devices.sql.ts';
 import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
 import type { Fix, FixOutcome } from '../../src/ingest/fix.ts';
 import { IngestOverload } from '../../src/ingest/ingest.ts';
-import { DeadlineExceeded } from '../../src/lib/time.ts';
+import { DeadlineExceeded, WEEK_MS, weekStartMs } from '../../src/lib/time.ts';
+import { POSITIONS, partitionName } from '../../src/postgres/partitions.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
 import { adminOf } from '../support/postgres/admin.ts';
@@ -361,6 +362,18 @@ describe('any trace cut into any batches', () => {
       { seed: 2, numRuns: 30, endOnFailure: true },
     );
   });
+});
+
+test('a week that a restored server lacks gets its partition again', async (t) => {
+  const { imeis, sides } = await ingestBench(t);
+  const [{ ingest, sql, follower }] = sides as [IngestSide];
+  const [imei] = imeis as [string];
+  const oldMs = NOW_MS - 5 * WEEK_MS;
+  assert.deepEqual(await ingest.store([fixOf(imei, oldMs)]), ['accepted']);
+  await sql.unsafe(`drop table ${partitionName(POSITIONS, weekStartMs(oldMs))}`);
+  const { seen, server } = follower.applied.writes;
+  follower.applied.advance({ seen, server: { ...server, start: server.start + 1 } });
+  assert.deepEqual(await ingest.store([fixOf(imei, oldMs + 1)]), ['accepted']);
 });
 
 describe('a large batch', () => {
