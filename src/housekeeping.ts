@@ -74,7 +74,7 @@ export function startHousekeeping(
   };
 }
 
-/** One round: each task for itself; what fails is logged and tried again with the next. */
+/** One round: each task for itself; what fails is logged and tried again with the next. A pod that stops begins no other. */
 export async function tidy(
   { sql, clock, log, eventRetentionDays, eventCuts }: HousekeepingPorts,
   isStopping = () => false,
@@ -130,7 +130,10 @@ export async function tidy(
     () => pruneLogins(sql),
     () => removeWebhooks(sql, isStopping),
   ];
-  for (const task of tasks) await attempt(task, log);
+  for (const task of tasks) {
+    if (isStopping()) return;
+    await attempt(task, log);
+  }
 }
 
 async function attempt(task: () => Promise<unknown>, log: HousekeepingPorts['log']): Promise<void> {

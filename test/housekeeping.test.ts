@@ -25,14 +25,17 @@ beforeEach(() => {
   said = [];
 });
 const say = (fields: object, message: string) => void said.push(`${message} ${JSON.stringify(fields)}`);
-const round = (nowMs = Date.now()) =>
-  tidy({
-    sql,
-    clock: () => nowMs,
-    eventRetentionDays: 730,
-    eventCuts: new EventCuts(),
-    log: { info: say, warn: say },
-  });
+const round = (nowMs = Date.now(), isStopping?: () => boolean) =>
+  tidy(
+    {
+      sql,
+      clock: () => nowMs,
+      eventRetentionDays: 730,
+      eventCuts: new EventCuts(),
+      log: { info: say, warn: say },
+    },
+    isStopping,
+  );
 
 async function partitions(): Promise<number> {
   const rows = await sql`select 1 from pg_inherits where inhparent = 'position'::regclass`;
@@ -48,6 +51,17 @@ describe('once a minute', () => {
       select h.xid = c.xid as risen from change_horizon h, change c`;
     assert.equal(row?.risen, true, 'both rows are of one transaction');
     assert.deepEqual(said, []);
+  });
+
+  test('a pod that stops ends its task and begins no other', async () => {
+    await sql`insert into change (kind, at) values ('key', now() - interval '1 hour')`;
+    await sql`insert into late_point (device_id, recorded_at, stored_at) values (1, now(), now() - interval '45 hours')`;
+    let asked = 0;
+    await round(Date.now(), () => asked++ > 0);
+    assert.deepEqual([...(await sql`select kind from change where kind = 'key'`)], []);
+    assert.equal((await sql`select from late_point`).length, 1);
+    await round();
+    assert.equal((await sql`select from late_point`).length, 0);
   });
 
   test('late points that no cursor can have missed are forgotten', async () => {
