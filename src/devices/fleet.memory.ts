@@ -178,6 +178,11 @@ export class Fleet {
     this.watch.touch('devices', worldId);
   }
 
+  /** Whether this device was deleted as far as is known: no device has its id again. */
+  isDeleted({ id, imei, worldId }: DeviceFields): boolean {
+    return this.#columns.rowOfId(id) === 0 && (this.#worlds.get(worldId)?.changes.hasLeft(id, imei) ?? false);
+  }
+
   /** Forgets who left before this time. */
   forgetRemovals(beforeMs: number): void {
     for (const world of this.#worlds.values()) world.changes.forgetRemovals(beforeMs);
@@ -339,9 +344,8 @@ export class Fleet {
   }
 
   /**
-   * The `limit` devices nearest to a point by geodesic distance, no farther than `maxM` metres (Infinity: no bound).
-   * They are sorted by distance, then by IMEI. Devices without a position are left out. Null when it would take
-   * more than about a millisecond: see `nearInSteps`. They are read when they are asked: see Device.
+   * The `limit` devices with a position that are nearest to a point, by geodesic distance up to `maxM` metres, then by IMEI; read
+   * when they are asked (see Device). Null when it would take more than about a millisecond: see `nearInSteps`.
    */
   near(worldIds: Worlds, lat: number, lng: number, limit: number, maxM: number): NearDevice[] | null {
     seeAll(worldIds);
@@ -390,7 +394,6 @@ function seeAll({ groups }: Worlds): void {
   invariant(groups === undefined, 'a caller is limited to groups');
 }
 
-/** Devices of an area between two looks at the clock: a fraction of a millisecond. */
+/** Devices of an area, and rows, between two looks at the clock: a fraction of a millisecond. */
 const OCCUPANTS_AT_ONCE = 128;
-/** Rows in one step, which takes a fraction of a millisecond. */
 const ROWS_PER_STEP = 8_192;

@@ -113,8 +113,9 @@ const DEVICES_PER_STEP = 50;
 export function* putDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<void> {
   let work = 0;
   for (const { fields, editedXid, position, motion, stays } of rows) {
-    fleet.putDevice(fields, editedXid);
     work++;
+    if (fleet.isDeleted(fields)) continue; // since it was read
+    fleet.putDevice(fields, editedXid);
     if (position !== null) {
       fleet.move(fields.id, position, motion);
       work += yield* fleet.putStays(fields.id, stays, motion.revision);

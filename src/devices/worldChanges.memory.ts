@@ -69,6 +69,12 @@ export class WorldChanges {
     this.#forget(oldest as number);
   }
 
+  /** Whether this very device is known to have left. */
+  hasLeft(deviceId: number, imei: string): boolean {
+    const row = this.#removedRows.get(imei);
+    return row !== undefined && this.#removals.get(row)?.deviceId === deviceId;
+  }
+
   /** The device with this IMEI is back. */
   dropRemoval(imei: string): void {
     const row = this.#removedRows.get(imei);

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type DeviceFields, type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
+import type { DeviceRow } from '../../src/devices/deviceRows.sql.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { putDevices } from '../../src/devices/positionUpdates.ts';
 import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from '../../src/devices/stays/packedStays.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
@@ -163,6 +165,21 @@ describe('a fleet of several worlds', () => {
       }),
       { seed: 2, numRuns: runs(20) },
     );
+  });
+
+  test('has no device again that was deleted while it was read, but one that took its IMEI', () => {
+    const fleet = new Fleet();
+    const read = fields(1, 1, 0, 'read');
+    const rowOf = (fields: DeviceFields): DeviceRow => ({
+      ...{ fields, editedXid: 5, position: null, motion: NO_MOTION, stays: NO_PACKED_STAYS },
+    });
+    inOneGo(putDevices(fleet, [rowOf(read)]));
+    assert.equal(fleet.device([1], read.imei)?.fields.name, 'read');
+    fleet.putRemoval(1, { deviceId: 1, imei: read.imei, xid: 6, atMs: 0 }, true);
+    inOneGo(putDevices(fleet, [rowOf(read)]));
+    assert.equal(fleet.device([1], read.imei), undefined);
+    inOneGo(putDevices(fleet, [rowOf({ ...read, id: 2, name: 'another' })]));
+    assert.equal(fleet.device([1], read.imei)?.fields.name, 'another');
   });
 
   test('is the same in whichever order changes arrive', () => {
