@@ -6,7 +6,7 @@ import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
 import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { selectMemberships } from '../tenants/accounts.sql.ts';
+import { selectMemberships, selectStayQuotas } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ApplyPorts, Memory } from './applyChanges.ts';
 import { fillAreas } from './applyChanges.ts';
@@ -79,8 +79,22 @@ export async function loadFleet(
   return end;
 }
 
-/** Reads how many stays each account may have: a change of a plan is not in the change log. */
-export async function readQuotas(sql: Sql, { fleet }: Pick<Memory, 'fleet'>): Promise<void> {
-  for (const { accountId, maxStays } of await selectMemberships(sql, null))
-    fleet.stays.setLimit(accountId, maxStays);
+/** A fraction of a millisecond of this process. */
+const QUOTAS_AT_A_TIME = 512;
+
+/**
+ * Reads how many stays each account may have: a change of a plan is not in the change log. There may be a hundred thousand
+ * accounts, so others have their turn after some hundred.
+ */
+export async function readQuotas(
+  sql: Sql,
+  { fleet }: Pick<Memory, 'fleet'>,
+  atATime = QUOTAS_AT_A_TIME,
+): Promise<void> {
+  for (let afterId = 0; ; ) {
+    const quotas = await selectStayQuotas(sql, afterId, atATime);
+    for (const { accountId, maxStays } of quotas) fleet.stays.setLimit(accountId, maxStays);
+    if (quotas.length < atATime) return;
+    afterId = quotas.at(-1)?.accountId ?? afterId;
+  }
 }

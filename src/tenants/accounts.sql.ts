@@ -82,6 +82,17 @@ export async function selectMemberships(
     ${accountIds === null ? sql`` : sql`where a.id = any(${arrayLiteral(accountIds)}::bigint[])`}`;
 }
 
+/** How many stays the areas of accounts may have, by their plans: the first `limit` accounts behind an id. */
+export async function selectStayQuotas(
+  sql: Query,
+  afterId: number,
+  limit: number,
+): Promise<Pick<MembershipRow, 'accountId' | 'maxStays'>[]> {
+  return sql`
+    select a.id as "accountId", p.max_stays as "maxStays" from account a join plan p on p.name = a.plan
+    where a.id > ${afterId} order by a.id limit ${limit}`;
+}
+
 /**
  * Keeps other transactions from adding an account or an organization until this one ends. So what was not there is
  * still not there when it is added. Must be called before any row lock.
