@@ -17,12 +17,17 @@ const CHECK_INTERVAL_MS = 5_000;
 const SILENCE_TIMEOUT_MS = 150_000;
 /** How long a client whose request cannot be read has to read why. */
 const LINGER_MS = 1_000;
+/** Several times as many as a client sends that does not wait for answers (RFC 9112 section 9.3.2). */
+export const WAITING_REQUESTS_MAX = 64;
 /** How often a closing server looks for connections that became idle. */
 const SWEEP_INTERVAL_MS = 50;
 
-/** An HTTP server with time limits for slow clients. A request that is not HTTP gets the error envelope, too. */
+/**
+ * An HTTP server with time limits for slow clients, and a bound for those that do not wait for answers. A request that is
+ * not HTTP gets the error envelope, too.
+ */
 export function createHttpServer(listener: RequestListener): Server {
-  const checked = checkedRequests(listener);
+  const checked = boundPipelines(checkedRequests(listener));
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -45,6 +50,33 @@ export function createHttpServer(listener: RequestListener): Server {
   // RFC 9110 section 10.1.1 leaves it to the server whether an expectation that it does not know matters.
   server.on('checkExpectation', checked);
   return server;
+}
+
+/**
+ * Cuts a connection on which more requests wait for the answers to those before them. Node reads 64 KB of a connection at
+ * once: more than two thousand short requests, which would all be begun in one turn of the event loop, and whose answers
+ * would all be kept for a client that reads none. What such a connection holds is freed when it is cut. Calls that come
+ * one after the other cost a comparison.
+ */
+function boundPipelines(listener: RequestListener): RequestListener {
+  const waiting = new WeakMap<Socket, number>();
+  const count = (socket: Socket, change: 1 | -1): number => {
+    const now = (waiting.get(socket) ?? 0) + change;
+    waiting.set(socket, now);
+    return now;
+  };
+  return (request, response) => {
+    const { socket } = request;
+    if (socket.destroyed) return; // cut, and Node goes on to the end of what it has read
+    if (response.socket === null) {
+      if (count(socket, 1) > WAITING_REQUESTS_MAX) {
+        socket.destroy();
+        return;
+      }
+      response.once('socket', () => count(socket, -1));
+    }
+    listener(request, response);
+  };
 }
 
 /** Listens and returns the port that was taken. The error says which it could not have. */
