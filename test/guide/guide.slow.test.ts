@@ -170,7 +170,7 @@ describe('the lists of the guide', () => {
     ],
     [
       'reasons to refuse a point',
-      'Feeding it',
+      'Ingest: sending points',
       /^(INVALID|FUTURE|TOO|UNKNOWN)_[A-Z]+$/,
       Object.keys(REJECTIONS),
     ],
