@@ -31,7 +31,7 @@ export interface Metrics {
   observePostgres(state: PostgresState): void;
   /** A statement has failed with this SQLSTATE, or the server could not be asked (`unreachable`). */
   countSqlError(code: string): void;
-  /** A call was refused because the pod has more to do than it can. */
+  /** A call was refused because the pod is overloaded. */
   countShed(shedAs: ShedClass): void;
   /** A statement that a replica may answer was answered by this server. */
   countReplicaRead(server: ReplicaReader): void;
@@ -57,14 +57,17 @@ export interface Gauges extends ServerSources {
 const REPLICA_READERS = ['replica', 'primary'] as const;
 type ReplicaReader = (typeof REPLICA_READERS)[number];
 
-/** Gauges of prom-client that end like counters: promtool takes them for mistakes, and so do some who read them. */
+/** Gauges of prom-client with names that end like those of counters: promtool reports them, and they mislead readers. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
 
-/** SQLSTATEs of a Postgres that lacks disk, memory or connections, or whose disk fails. The first of them is to be seen. */
+/**
+ * SQLSTATEs of a Postgres that lacks disk, memory or connections, or whose disk fails. Their counters exist from the start,
+ * so that the first of them shows as an increase.
+ */
 const EXHAUSTED = ['53100', '53200', '53300', '58030'];
 
 /** From a fraction of a millisecond (memory) to seconds (a database in trouble). */
@@ -101,7 +104,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   const requests = new RequestDurations(DURATION_BUCKETS_SECONDS);
   // The registry only ever asks a metric for its name and its values.
   registry.registerMetric(requests as unknown as Histogram);
-  const fixes = counter('fleet_ingest_points_total', 'Points received, by what became of them.', 'outcome');
+  const fixes = counter('fleet_ingest_points_total', 'Points received, by outcome.', 'outcome');
   const events = counter('fleet_events_total', 'Fleet events produced.');
   const refused = counter(
     'fleet_stays_refused_total',
@@ -110,7 +113,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   );
   const redis = counter(
     'fleet_redis_events_total',
-    'Redis lost and back, notifications and subscriptions that failed.',
+    'Losses and returns of Redis, and notifications and subscriptions that failed.',
     'event',
   );
   const attempts = counter(
@@ -183,7 +186,11 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   ).set({ ...build }, 1);
   readGauge('fleet_memory_devices', 'Devices held in memory.', () => gauges.sizes().devices);
   readGauge('fleet_memory_positions', 'Devices in the position indexes.', () => gauges.sizes().positions);
-  readGauge('fleet_memory_worlds', 'Tenants held in memory.', () => gauges.sizes().worlds);
+  readGauge(
+    'fleet_memory_worlds',
+    'Worlds (accounts and organizations) held in memory.',
+    () => gauges.sizes().worlds,
+  );
   readGauge('fleet_memory_stays', 'Stays of devices in areas.', () => gauges.sizes().stays);
   readGauge('fleet_memory_keys', 'API keys held in memory.', () => gauges.sizes().keys);
   readGauge(
@@ -193,12 +200,12 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   );
   readGauge(
     'fleet_feed_lag_seconds',
-    'Time since memory was last known to equal Postgres.',
+    'Time since memory was last known to match Postgres.',
     () => gauges.feedLagMs() / 1000,
   );
   readGauge(
     'fleet_event_loop_late_seconds',
-    'How late polls were at the last look: by the event loop, or by calls that were answered before them.',
+    'How late polls were at the last measurement, because of the event loop or of calls that were answered first.',
     () => gauges.loopLateMs() / 1000,
   );
   readGauge('fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);

@@ -2,7 +2,7 @@ import { Gauge } from 'prom-client';
 import { REPLICA_STATES, type ReplicaState } from './changelog/replicaWatch.ts';
 import type { PoolUse } from './postgres/connections.ts';
 
-/** What is read of the servers beside the pod when it is scraped. */
+/** What is read, when the pod is scraped, about the servers that it uses. */
 export interface ServerSources {
   /** Connections to Postgres by task. */
   readonly pools: () => readonly PoolUse[];
@@ -35,7 +35,7 @@ function redisGauge(redis: ServerSources['redis']): Gauge {
 function replicaGauges(replica: ServerSources['replica']): Gauge[] {
   const lag = new Gauge({
     name: 'fleet_replica_lag_seconds',
-    help: 'For how long the replica has lacked something; while it is level, how long it took to get there.',
+    help: 'How long the replica has been behind; once it has caught up, how long that took.',
     registers: [],
     collect() {
       const found = replica();

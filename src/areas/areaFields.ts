@@ -109,7 +109,7 @@ export const AREA_ERRORS = {
   importInvalid: {
     field: 'geojson',
     code: 'INVALID_GEOJSON',
-    message: 'the body is no GeoJSON FeatureCollection, Feature or Geometry',
+    message: 'the body is not a GeoJSON FeatureCollection, Feature or Geometry',
   },
   tooManyAreas: {
     field: null,

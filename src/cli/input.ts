@@ -16,7 +16,7 @@ const LINE_MAX_CHARS = 64 * 1024;
 
 /**
  * The lines of a UTF-8 text as they arrive, some at a time. LF and CRLF end a line; a byte order mark is dropped;
- * bytes that are no UTF-8 become U+FFFD. Holds no more than one line and one chunk.
+ * bytes that are not UTF-8 become U+FFFD. Holds no more than one line and one chunk.
  */
 export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<TextLine[]> {
   const decoder = new TextDecoder();

@@ -92,7 +92,7 @@ async function run(command: PreparedCommand, name: string, ports: RunPorts): Pro
 
 function explain(error: unknown): string {
   if (isUnavailable(error)) {
-    return 'the database was lost or did not answer in time; try again';
+    return 'the connection to the database was lost, or it did not answer in time; try again';
   }
   return `unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`;
 }

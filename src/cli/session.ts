@@ -15,7 +15,7 @@ export interface Session extends WritePorts {
 }
 
 const CONNECTIONS = 2;
-/** No requests wait beside a command, so its turns may be long. */
+/** No requests wait while a command runs, so its turns may be long. */
 const TURN_BUDGET_MS = 100;
 
 /**

@@ -160,7 +160,7 @@ export const ERRORS = {
   LOCATION_NOT_FOUND: [404, 'this device has not reported a position yet'],
   METHOD_NOT_ALLOWED: [405, 'this path does not support the method'],
   SHARE_ENDED: [410, 'this share has ended'],
-  CURSOR_EXPIRED: [410, 'this cursor cannot be followed any more; start anew without it'],
+  CURSOR_EXPIRED: [410, 'this cursor can no longer be followed; start again without one'],
   CONFLICT: [409, 'external_id is already used by another area'],
   PAYLOAD_TOO_LARGE: [413, 'the body is too large'],
   VALIDATION_ERROR: [422, 'the body is not valid'],

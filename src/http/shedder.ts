@@ -5,7 +5,7 @@ import { NO_SHEDDING, SHED_CLASSES, type ShedClass, type Shedding, stepShedding 
 /** How often the delay of the event loop is measured. */
 const LOOK_EVERY_MS = 50;
 
-const MESSAGE = 'this server has more to do than it can at present; try again after Retry-After seconds';
+const MESSAGE = 'this server is overloaded at present; try again after Retry-After seconds';
 /** Bulk waits longer: it comes back only when all else is answered in time. */
 const ANSWERS: Readonly<Record<ShedClass, Answer>> = {
   bulk: { ...errorAnswer('SERVICE_UNAVAILABLE', MESSAGE), headers: { 'Retry-After': '5' } },

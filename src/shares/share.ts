@@ -80,7 +80,7 @@ export const SHARE_ERRORS = {
     code: 'TOO_LONG',
     message: `devices names more than ${SHARE_LIMITS.devices}`,
   },
-  devicesUnknown: invalid('devices', 'devices names one that there is not'),
+  devicesUnknown: invalid('devices', 'devices names a device that does not exist'),
   nameInvalid: invalid(
     'name',
     `name must be plain text of up to ${SHARE_LIMITS.nameMaxCodePoints} characters`,
@@ -90,7 +90,7 @@ export const SHARE_ERRORS = {
     'expires_at',
     `expires_at must be an ISO 8601 time within the next ${SHARE_LIMITS.days} days`,
   ),
-  untilAreaInvalid: invalid('until_area_id', 'until_area_id must be the id of an area that there is'),
+  untilAreaInvalid: invalid('until_area_id', 'until_area_id must be the id of an existing area'),
   delayInvalid: invalid(
     'delay_seconds',
     `delay_seconds must be a whole number from 0 to ${SHARE_LIMITS.delaySeconds}`,

@@ -65,7 +65,7 @@ export const KEY_ERRORS = {
   expiresAtInvalid: {
     field: 'expires_at',
     code: 'INVALID',
-    message: 'expires_at must be an ISO 8601 time that is still to come',
+    message: 'expires_at must be an ISO 8601 time in the future',
   },
   groupsInvalid: {
     field: 'groups',

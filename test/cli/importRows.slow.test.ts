@@ -88,8 +88,8 @@ describe('CSV', () => {
     [
       'bytes that were no UTF-8',
       `imei,name,groups\n${IMEI},a\ufffd,\n${IMEI},,b\ufffd`,
-      [2, 'name holds bytes that are no UTF-8'],
-      [3, 'groups holds bytes that are no UTF-8'],
+      [2, 'name holds bytes that are not UTF-8'],
+      [3, 'groups holds bytes that are not UTF-8'],
     ],
     ['too many groups', `imei,groups\n${IMEI},${groups}`, [2, 'groups has more than 50 groups']],
     [
@@ -156,7 +156,7 @@ describe('NDJSON', () => {
         `no JSON object: ${text}`,
         `${line({})}\n${text}\n${line({})}`,
         [1, {}],
-        [2, 'is no JSON object'],
+        [2, 'is not a JSON object'],
         [3, {}],
       ],
     ),

@@ -141,7 +141,10 @@ describe('a command', () => {
       throw new PostgresUnreachable(new Error('gone'));
     });
     assert.deepEqual([code, stdout], [1, '']);
-    assert.equal(stderr, 'greet: the database was lost or did not answer in time; try again\n');
+    assert.equal(
+      stderr,
+      'greet: the connection to the database was lost, or it did not answer in time; try again\n',
+    );
   });
 
   test('that is broken shows where', async () => {

@@ -31,7 +31,7 @@ const EMAIL = required('E', 'the address of the account', parseEmail);
 
 const create = defineCommand({
   name: 'account:create',
-  summary: 'Adds an account with a world of its own.',
+  summary: 'Creates an account.',
   options: {
     email: required('E', 'its address; one account each', parseEmail),
     name: required('N', 'its name', parseName),
@@ -61,7 +61,7 @@ const create = defineCommand({
 
 const update = defineCommand({
   name: 'account:update',
-  summary: 'Changes what is given and prints the account.',
+  summary: 'Changes the given fields of an account and prints it.',
   options: {
     email: EMAIL,
     organization: optional(
@@ -76,7 +76,7 @@ const update = defineCommand({
   },
   notes: [
     'What an organization owns stays with it when a member leaves; what is private goes with the member.',
-    'The keys of an account stay as they are when it becomes a viewer: revoke those that write.',
+    'The keys of an account are not changed when it becomes a viewer: revoke those that can write.',
   ],
   async run(context, { email, organization, plan, role, name, password }) {
     const hash = await passwordHash(context, password);

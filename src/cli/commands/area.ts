@@ -9,7 +9,7 @@ function shareCommand(name: string, shared: boolean, summary: string): FleetComm
     name,
     summary,
     options: { id: required('N', 'the id of the area', parseId) },
-    notes: ['Its external_id stays in the namespace of the account that made it.'],
+    notes: ['Its external_id stays in the namespace of the account that created it.'],
     run: (context, { id }) =>
       context.withSession(async (session) => {
         const outcome = await shareArea(session, id, shared);

@@ -148,7 +148,7 @@ class AreaSync {
       return ok(null);
     } catch (error) {
       if (error instanceof UnreadableFile) {
-        return fail(`the file is no JSON, or it ends too soon (${error.message})`);
+        return fail(`the file is not JSON, or it ends too soon (${error.message})`);
       }
       throw error;
     }
@@ -219,7 +219,7 @@ class AreaSync {
     );
   }
 
-  /** `isUnknown`: a call that writes was made, and nobody knows whether it was carried out. */
+  /** `isUnknown`: a call that writes was made, and it is unknown whether it was carried out. */
   #soFar(isUnknown = false): string {
     const isPruned = this.#pruned > 0;
     const isUntouched = this.#created + this.#updated === 0 && !isPruned && !isUnknown;
@@ -230,7 +230,7 @@ class AreaSync {
   }
 }
 
-/** The text of a file is no JSON, or ends too soon. */
+/** The text of a file is not JSON, or ends too soon. */
 class UnreadableFile extends Error {
   override name = 'UnreadableFile';
 }

@@ -141,5 +141,5 @@ export const deviceCommands: readonly FleetCommand[] = [
 ];
 
 function parseType(text: string): Result<string, string> {
-  return TYPES.includes(text) ? ok(text) : fail(`is no command type; choose one of ${TYPES.join(', ')}`);
+  return TYPES.includes(text) ? ok(text) : fail(`is not a command type; choose one of ${TYPES.join(', ')}`);
 }

@@ -156,7 +156,7 @@ function readObject({ number: line, text }: TextLine): ImportRow[] {
 
 function parseObject(text: string): Result<DevicePatch, string> {
   const value = parseJsonText(text);
-  if (!isJsonObject(value)) return fail('is no JSON object');
+  if (!isJsonObject(value)) return fail('is not a JSON object');
   const fields = new Map<string, unknown>(Object.entries(value));
   const unknown = [...fields.keys()].filter((name) => !COLUMNS.includes(name));
   if (unknown.length > 0)
@@ -306,7 +306,7 @@ function asText(value: unknown, parse: (text: string) => Result<string, string>)
   return hasReplacement(value) ? fail(NOT_UTF8) : parse(value);
 }
 
-const NOT_UTF8 = 'holds bytes that are no UTF-8';
+const NOT_UTF8 = 'holds bytes that are not UTF-8';
 
 /** The decoder replaces such bytes with this character. */
 function hasReplacement(text: string): boolean {

@@ -22,7 +22,7 @@ import { parseEmail, parseId, parseName } from '../optionParsers.ts';
 
 const create = defineCommand({
   name: 'key:create',
-  summary: 'Makes an API key of an account and shows it, this one time.',
+  summary: 'Creates an API key of an account and shows it, this one time.',
   options: {
     email: required('E', 'the address of the account', parseEmail),
     scopes: required('all|a,b', 'what it may do', readScopes),
@@ -56,7 +56,7 @@ const revoke = defineCommand({
   name: 'key:revoke',
   summary: 'Ends an API key permanently, from its next call on.',
   options: { id: required('N', 'the id that key:create printed', parseId) },
-  notes: ['A key that is revoked already keeps its time of revocation.'],
+  notes: ['A key that was already revoked keeps its time of revocation.'],
   run: (context, { id }) =>
     write(context, async ({ tx, changed }) => {
       const key = await revokeKey(tx, id);
@@ -86,7 +86,7 @@ function readScopes(text: string): Result<readonly Scope[], string> {
   if (names.length === 0) return fail('is empty');
   const mask = parseScopes(names.length === 1 && names[0] === 'all' ? 'all' : names);
   if (mask.ok) return ok(scopeNames(mask.value));
-  return fail(`names no scope: ${mask.error.join(', ')}; it may be all, or some of ${SCOPES.join(', ')}`);
+  return fail(`has unknown scopes: ${mask.error.join(', ')}; it may be all, or some of ${SCOPES.join(', ')}`);
 }
 
 function readAllowlist(text: string): Result<readonly string[], string> {
@@ -111,7 +111,7 @@ function readGroups(text: string): Result<readonly string[], string> {
 
 function readEnd(text: string): Result<Date, string> {
   const end = parseKeyEnd(text, systemClock());
-  return end.ok ? end : fail('is no ISO 8601 time that is still to come, such as 2030-01-31T18:00:00Z');
+  return end.ok ? end : fail('is not an ISO 8601 time in the future, such as 2030-01-31T18:00:00Z');
 }
 
 function splitList(text: string): string[] {

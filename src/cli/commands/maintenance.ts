@@ -16,10 +16,10 @@ const PROGRESS_MS = 2_000;
 
 export const historyPack = defineCommand({
   name: 'history:pack',
-  summary: 'Packs the points of all closed days now, without rests.',
+  summary: 'Packs the points of all closed days now, without pausing.',
   options: {},
   notes: [
-    'The service does the same in its own time, a little at a time; while this command runs, it leaves it to it. What is',
+    'The service does the same by itself, a little at a time, and pauses that while this command runs. What is',
     'packed stays packed when the command is interrupted.',
   ],
   run: (context) => context.withSession((session) => pack(context, session)),
@@ -55,7 +55,7 @@ async function pack({ say, interrupted }: CommandContext, { sql, turns }: Sessio
     if (interrupted.aborted)
       return fail(`interrupted: ${points} points are packed. Repeat the command to go on`);
     if (round === 'elsewhere')
-      return fail(`another command packs already; this one has packed ${points} points`);
+      return fail(`another command is already packing; this one has packed ${points} points`);
     if (round === 'done') return ok({ points, damaged });
     say(
       `${points} points packed; about ${unpackedDays.toFixed(1)} days of each device were left a minute ago`,

@@ -18,7 +18,7 @@ const PORT_MAX = 65_535;
 
 const receive = defineCommand({
   name: 'webhook:receive',
-  summary: 'Receives webhooks on this machine over https and shows them, to try them out.',
+  summary: 'Receives webhooks on this machine over https and prints them, to try them out.',
   options: {
     port: required('P', 'to listen on; 0 takes a free one', (text) => parseWhole(text, 0, PORT_MAX)),
     secret: optional('S', 'of the endpoint; signatures are verified with it', parseSecret),

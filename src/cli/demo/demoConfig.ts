@@ -102,7 +102,7 @@ export function apiUrl(config: Config, { port }: Service): string {
 }
 
 export function endText(config: Config): string {
-  return `Stopped. The next run goes on with what is in ${config.dataDir}; delete that folder to begin anew.`;
+  return `Stopped. The next run goes on with what is in ${config.dataDir}; delete that folder to start over.`;
 }
 
 function limitsText({ rateLimits: { keyMinute, keyHour, ipMinute } }: Config): string {

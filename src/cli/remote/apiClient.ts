@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '../../lib/parseText.ts';
 /** A call did not succeed, and why: a sentence for the operator. */
 export class ApiFailure extends Error {
   override name = 'ApiFailure';
-  /** The call may have been carried out all the same: its answer was lost. */
+  /** The call may have been carried out although its answer was lost. */
   readonly mayHaveHappened: boolean;
 
   constructor(message: string, mayHaveHappened = false) {

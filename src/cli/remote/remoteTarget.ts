@@ -19,7 +19,7 @@ const LISTED = 200;
 const PROGRESS_EVERY = 2_000;
 /** The service takes twice as much. */
 const BODY_MAX_CHARS = 16 * 1024 * 1024;
-/** No requests wait beside a command, so its turns may be long. */
+/** No requests wait while a command runs, so its turns may be long. */
 const TURN_BUDGET_MS = 100;
 
 /** The properties of a feature that an area is made of. */

@@ -21,7 +21,7 @@ const CENTRE = { lat: 41.9, lng: 12.5 };
 
 export const simulate = defineCommand({
   name: 'simulate',
-  summary: 'Drives made-up vehicles and sends their points to the ingest listener of a running service.',
+  summary: 'Sends the points of simulated vehicles to the ingest listener of a running service.',
   options: {
     devices: required('N', 'how many vehicles', (text) => parseWhole(text, 1, SIMULATED_MAX)),
     rate: required('POINTS_PER_SECOND', 'of all vehicles together', (text) => parsePositive(text, RATE_MAX)),
@@ -31,8 +31,8 @@ export const simulate = defineCommand({
     email: optional('E', `the account that owns them; ${DEFAULT_EMAIL} when not given`, parseEmail),
   },
   notes: [
-    'The account and the devices are made when they are missing. The listener is found by INGEST_HOST and',
-    'INGEST_PORT, its token (the first) in INGEST_TOKEN or in DATA_DIR. Ctrl-C ends it with the summary so far.',
+    'Missing account and devices are created. INGEST_HOST and INGEST_PORT say where the listener is; the token is',
+    'the first of INGEST_TOKEN, or that in DATA_DIR. Ctrl-C ends it with the summary so far.',
   ],
   async run(context, { devices, rate, seconds = Number.POSITIVE_INFINITY, email = DEFAULT_EMAIL }) {
     if (rate > devices * RATE_PER_DEVICE_MAX) {

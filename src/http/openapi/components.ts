@@ -14,7 +14,7 @@ import { bodyOf, type DescribedError, type Operation, type RequestBodyDescriptio
 import { choice, integer, list, nullable, ref, type Schema, shapeOf, text } from './schema.ts';
 
 export const BETA_HEADER = { 'X-API-Status': { $ref: '#/components/headers/X-API-Status' } };
-/** Of every route of v3. */
+/** The headers of every answer of v3. */
 export const V3_HEADERS = {
   ...BETA_HEADER,
   [UNKNOWN_PARAMETERS_HEADER]: { $ref: `#/components/headers/${UNKNOWN_PARAMETERS_HEADER}` },
@@ -102,7 +102,7 @@ const HEADERS = {
     schema: choice(['true']),
   },
   'Retry-After': {
-    description: 'Only when the server has more to do than it can: the seconds to wait.',
+    description: 'Only when the server is overloaded: the seconds to wait.',
     schema: integer(),
   },
   Allow: { description: 'With 405 only: the methods that the path has.', schema: text() },
@@ -148,7 +148,7 @@ const PARAMETER_ERRORS: readonly DescribedError[] = [
   ['BAD_REQUEST', REPEATED_MESSAGE],
   ['BAD_REQUEST', LENGTH_MESSAGE],
 ];
-/** What every route of v3 answers beside them. */
+/** The errors that every route of v3 has as well. */
 const STRICT_ERRORS: readonly DescribedError[] = [
   ['BAD_REQUEST', unknownParametersMessage('staus,bbox')],
   ['BAD_REQUEST', STRICT.errorMessage],

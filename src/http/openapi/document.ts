@@ -203,7 +203,7 @@ responses, so ignore those you do not know.
 - 408, 431: the request was not complete in time, or its headers are too large.
 - 429: a limit is exceeded.
 - 500, 503: an internal error, or the database cannot be reached or takes too long. A 503 with the header \`Retry-After\`:
-  the server has more to do than it can; call again after so many seconds.
+  the server is overloaded; call again after that many seconds.
 
 **Parameters.** \`limit\` and \`offset\` are moved into their range. Numbers are in decimal notation. A blank parameter
 counts as missing. A parameter that is given twice is 400, and so is an id in the path that is malformed. Parameters that

@@ -95,11 +95,11 @@ describe('area:sync', () => {
   });
 
   const UNREADABLE: readonly [what: string, text: string, message: RegExp][] = [
-    ['no JSON', 'areas', /no JSON/],
+    ['no JSON', 'areas', /not JSON/],
     ['a file that ends too soon', `${CLEAN.slice(0, -20)}`, /ends too soon/],
     ['a document without features', '{"type":"Polygon"}', /no features/],
     ['an empty collection', '{"type":"FeatureCollection","features":[]}', /no features/],
-    ['an empty file', '', /no JSON/],
+    ['an empty file', '', /not JSON/],
   ];
   test('prunes nothing by a file that cannot be read', async () => {
     await sync(CLEAN, '--prune');

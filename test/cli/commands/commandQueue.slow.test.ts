@@ -71,7 +71,7 @@ test('an unknown device, command or type is refused', async () => {
     [
       `command:enqueue --imei ${IMEI} --type self_destruct`,
       2,
-      /--type is no command type; choose one of position_request, /,
+      /--type is not a command type; choose one of position_request, /,
     ],
     [`command:enqueue --imei ${IMEI}`, 2, /--type is missing/],
     ['command:sent --id 999999', 1, /there is no command 999999/],

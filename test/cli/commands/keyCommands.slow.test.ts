@@ -70,16 +70,19 @@ describe('key:create', () => {
     const addresses = Array.from({ length: 51 }, (_, index) => `10.0.0.${index}`).join(',');
     for (const [options, message] of [
       ['', /--scopes is missing/],
-      ['--scopes read_devices,fly', /--scopes names no scope: fly; it may be all, or some of read_devices,/],
-      ['--scopes all,read_devices', /--scopes names no scope: all;/],
+      [
+        '--scopes read_devices,fly',
+        /--scopes has unknown scopes: fly; it may be all, or some of read_devices,/,
+      ],
+      ['--scopes all,read_devices', /--scopes has unknown scopes: all;/],
       ['--scopes ,', /--scopes is empty/],
       ['--scopes all --allow 10.0.0.1,intranet', /--allow has "intranet", which is no IPv4 address/],
       ['--scopes all --allow 2001:db8::/32', /--allow has "2001:db8::\/32"/],
       ["--scopes all --allow ''", /--allow is empty; leave it out/],
       [`--scopes all --allow ${addresses}`, /--allow has 51 entries, 50 at most/],
-      ['--scopes all --expires 2020-01-01', /--expires is no ISO 8601 time that is still to come/],
+      ['--scopes all --expires 2020-01-01', /--expires is not an ISO 8601 time in the future/],
       ['--scopes all --groups ,', /--groups is empty; leave it out to let the key see every device/],
-      ['--scopes all --expires soon', /--expires is no ISO 8601 time/],
+      ['--scopes all --expires soon', /--expires is not an ISO 8601 time/],
     ] as const)
       await database.refuses(`key:create --email a@x ${options}`, 2, message);
   });
