@@ -62,7 +62,7 @@ interface AreaExplainPorts {
   readonly turns: WorkTurns<string | number>;
 }
 
-/** Why an area reported what it did of a device in a time, and nothing else. Changes nothing. */
+/** Why an area reported what it did for a device during a period, and nothing else. Changes nothing. */
 export function areaExplainRoute(ports: AreaExplainPorts): Route {
   return {
     method: 'GET',
@@ -236,7 +236,7 @@ function exampleBody(
 const EXPLAIN_AREA: Operation = {
   id: 'explainArea',
   tag: 'Areas',
-  summary: 'Say why an area reported what it did of a device, or why it did not',
+  summary: 'Explain why an area did or did not report a device',
   description: `Replays the stored points of a device, as they came, by the rule that decided on them, against the shape, the minimum stay and the owners that were in force when each came. \`event_ids\` are those of GET /areas/{id}/events in the same window. What cannot be known is a note, and is not guessed. Nothing is stored, sent or counted.
 
 A window of at most ${EXPLAIN_WINDOW_DAYS} days, ${EXPLAIN_POINTS_MAX} points and ${formatDuration(EXPLAIN_WORK_MS)} of processor time; an account has one at a time on a pod, others wait. What lies further back than the plan of the account retains is left out (\`history_trimmed\`).`,

@@ -25,7 +25,7 @@ interface HistoryExportPorts {
   readonly exports: RunningExports;
 }
 
-/** All points of a device in a time, as a file that is made while it is read. */
+/** All points of a device in a period, as a file that is generated while it is read. */
 export function historyExportRoute(ports: HistoryExportPorts): Route {
   return {
     method: 'GET',
@@ -99,7 +99,7 @@ const { ndjson, ...OTHER_TYPES } = EXPORT_TYPES;
 const EXPORT_HISTORY: Operation = {
   id: 'exportPositionHistory',
   tag: 'Devices',
-  summary: 'Read all points of a device in a time as a file',
+  summary: 'Export all points of a device in a period as a file',
   description: `Oldest first, without a limit, made while it is read. A file that ends early is not whole: its connection is cut. Who takes less than two megabytes a minute is cut off. An account has ${EXPORTS_PER_ACCOUNT} exports at a time on a pod; the next is ${'`'}429${'`'}. What lies further back than the plan of the account retains is left out.`,
   parameters: [EXPORT_FORMAT, FROM, TO],
   answers: [

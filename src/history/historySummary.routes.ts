@@ -55,7 +55,7 @@ interface HistorySummaryPorts {
   readonly turns: WorkTurns<string | number>;
 }
 
-/** What a device did in a time: as a whole, by day or by trip. */
+/** What a device did during a period: in total, by day or by trip. */
 export function historySummaryRoute(ports: HistorySummaryPorts): Route {
   const running = new FairSemaphore<number>(RUNNING);
   return {
@@ -127,7 +127,7 @@ async function summarize(
 const GET_HISTORY_SUMMARY: Operation = {
   id: 'getHistorySummary',
   tag: 'Devices',
-  summary: 'Read what a device did: in all, by day or by trip',
+  summary: 'Summarize what a device did: in total, by day or by trip',
   description:
     'Oldest first. `total` is one period. `day` gives every day of `tz` from that of the first point to that of the last. `trip` gives what lies between parkings, from the last point of one to the first point of the next; a parking is 120 seconds or more under 5 km/h. Noise of a parked vehicle is no distance. More than 10 minutes without a point are a gap, which is neither moving nor parked nor a distance. What lies further back than the plan of the account retains is left out, and what lies outside of `from` and `to` is not looked at.',
   parameters: [FROM, TO, SUMMARY_BY, TIME_ZONE],

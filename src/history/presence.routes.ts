@@ -96,7 +96,7 @@ interface PresenceRoutePorts extends PresencePorts {
   readonly areas: AreaCatalog;
 }
 
-/** Which devices were at a place in a time, by their stored points. */
+/** Which devices were at a place during a period, by their stored points. */
 export function presenceRoute(ports: PresenceRoutePorts): Route {
   const running = new FairSemaphore<number>(RUNNING);
   return {
@@ -248,7 +248,7 @@ const META = presenceMeta({ fromMs: LAST_MS - 86_400_000, toMs: LAST_MS, limit: 
 const FIND_PRESENCE: Operation = {
   id: 'findPresence',
   tag: 'Devices',
-  summary: 'Find which devices were at a place in a time',
+  summary: 'Find which devices were at a place during a period',
   description:
     'By the stored points of all devices that the key can see: within a circle, or inside an area in its present shape. The earliest first, then by IMEI. What lies further back than the plan of the account retains is left out. An account has two of these calls at a time on a pod; others wait.',
   parameters: [PRESENCE_LAT, PRESENCE_LNG, RADIUS_M, AREA_ID, PRESENCE_FROM, PRESENCE_TO, PRESENCE_LIMIT],

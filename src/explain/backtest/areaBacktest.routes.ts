@@ -211,7 +211,7 @@ const BACKTEST_AREA: Operation = {
 
 A device that was inside before the window is known to be: its exit is listed, and no entry. \`events\` are the earliest ${LISTED_EVENTS_MAX}; all are counted. Devices are those that the key sees now. An unknown device in \`devices\` has no points. \`meta.notes\` say what cannot be known.
 
-A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.points} points, those included that show who was inside before. It takes at most ${formatDuration(BACKTEST_SIZES.workMs)} of processor time and ${formatDuration(BACKTEST_LIMIT_MS)} in all, and ends when the caller hangs up. An account has ${BACKTESTS_PER_ACCOUNT} at a time on each pod; a further one there is rejected with \`429\`.`,
+A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.points} points, including those that show who was inside before it. It takes at most ${formatDuration(BACKTEST_SIZES.workMs)} of processor time and ${formatDuration(BACKTEST_LIMIT_MS)} in all, and ends when the caller hangs up. An account has ${BACKTESTS_PER_ACCOUNT} at a time on each pod; a further one there is rejected with \`429\`.`,
   body: {
     schema: ref('BacktestInput'),
     fieldError: ref('BacktestFieldError'),

@@ -61,7 +61,7 @@ interface FleetExportPorts extends FleetPointPorts {
   readonly readers: { readonly pointFeed: PointFeedSource };
 }
 
-/** All points of all devices in a time, as a file that is made while it is read. */
+/** All points of all devices in a period, as a file that is generated while it is read. */
 export function fleetExportRoute(ports: FleetExportPorts): Route {
   return {
     method: 'GET',
@@ -154,7 +154,7 @@ const { ndjson, csv, parquet } = EXPORT_TYPES;
 const EXPORT_FLEET_HISTORY: Operation = {
   id: 'exportFleetHistory',
   tag: 'Devices',
-  summary: 'Read all points of many devices in a time as a file',
+  summary: 'Export all points of many devices in a period as a file',
   description: `Points come by IMEI, and those of a device oldest first: exactly what its own export has. What lies further back than the plan of the account retains is left out, and so is the rest of a device that is deleted, or leaves what the key sees, while the file is made.
 
 The file is made while it is read. When it cannot be finished, its connection is cut, so a file that ends without an error is whole. A reader that takes less than two megabytes a minute is cut off too.

@@ -58,7 +58,7 @@ const FLEET_SUMMARY_BY = choiceParameter(
 );
 const FORMAT = choiceParameter('format', FLEET_SUMMARY_FORMATS, 'The kind of file.', 'json');
 
-/** What each device of a fleet did in a time, as a file that is made while it is read. */
+/** What each device of a fleet did during a period, as a file that is generated while it is read. */
 export function fleetSummaryRoute(ports: FleetSummaryPorts): Route {
   const running = newRunningExports();
   return {
@@ -191,7 +191,7 @@ const JSON_ANSWER = answered(
 const SUMMARIZE_FLEET: Operation = {
   id: 'summarizeFleet',
   tag: 'Devices',
-  summary: 'Read what each device did: in all, or by day',
+  summary: 'Summarize what each device did: in total, or by day',
   description: `For each device, ordered by IMEI, what its own summary gives, with the device in front. In all there is one period for each device. By day there is one for each day with points. The window has at most 31 days; what lies further back than the plan of the account retains is left out.
 
 As a file (NDJSON or CSV) all chosen devices come in one answer, a period on each line. In CSV \`first\` and \`last\` are three columns each, and what is null is empty. The file is made while it is read. When it cannot be finished, its connection is cut: read it again, or go on with \`after\` behind the last device that you have whole. A device that is deleted meanwhile is left out. A reader that takes less than two megabytes a minute is cut off.
