@@ -73,7 +73,7 @@ export function consoleTypes(): string {
   return `// Made from the description of the API by "npm run types".\n// biome-ignore-all format: as it was made\n\n${types.join('\n\n')}\n`;
 }
 
-/** `fields`: what is read of objects; null: all. `separator`: what stands between properties. */
+/** `fields`: what is read of objects; null: all. `separator`: the text between properties. */
 function typeOf(
   schema: Schema,
   fields: readonly string[] | null,

@@ -37,7 +37,7 @@ export interface CoordinationPorts {
 /** A pod that begins before Redis answers would count its first calls alone. */
 const READY_LIMIT_MS = 2_000;
 
-/** Through Redis where it is configured, whose client is loaded only then; else this process is the only one and shares with nobody. */
+/** Through Redis where it is configured, whose client is loaded only then; else this process must be the only one. */
 export async function openCoordination(config: Config, ports: CoordinationPorts): Promise<Coordination> {
   const limits: RateLimits = config.rateLimits;
   if (config.redisUrl === null) {

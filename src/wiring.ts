@@ -71,7 +71,7 @@ interface StartOptions {
 }
 
 /**
- * Builds one pod and starts it. This file and those beside it (pod, apiRoutes) are the only ones that
+ * Builds one pod and starts it. This file, pod and apiRoutes are the only ones that
  * construct its parts. Resolves when it serves; when a step fails, what was started before is stopped.
  * `callsSoon`: connections to Postgres are opened before it serves, so that the first calls do not wait for them.
  * `sheds`: calls are refused while the pod is late. Its event loop has to be its own.
@@ -151,7 +151,7 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
   });
 }
 
-/** Loads memory, then follows the change log, sends deliveries and keeps house until the teardown. */
+/** Loads memory, then follows the change log, sends deliveries and does housekeeping until the teardown. */
 async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean): Promise<void> {
   const { connections, coordination, follower, eventCuts, clock, log, teardown } = pod;
   const { eventRetentionDays, roles } = pod.config;
@@ -185,7 +185,7 @@ async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean
   steps.start(MINUTE_MS);
 }
 
-/** The steps of migrations, which the pod that comes first does beside its other work. */
+/** The steps of migrations, which the first pod that gets to them runs beside its other work. */
 function createSteps({ connections, log, metrics }: Pod): RepeatedWork {
   const ports = {
     sql: connections.service,

@@ -270,7 +270,7 @@ interface PendingCall {
   readonly span: Span | null;
 }
 
-/** Who has yet to say who they are. Owns nothing, sees nothing. */
+/** A caller who is not identified yet. Owns nothing, sees nothing. */
 export const NOBODY: KeyState = {
   id: 0,
   accountId: 0,

@@ -45,7 +45,7 @@ export function sessionScopes(isViewer: boolean): ScopeMask {
   return SESSION_ONLY | scopeMask(...SCOPES) | (isViewer ? VIEWER : 0);
 }
 
-/** What such a session is told that it may do; a viewer also reads what the scopes that write open. */
+/** The scopes that such a session reports; a viewer can also read what is opened by scopes that write. */
 export function sessionRights(session: ScopeMask): { role: 'member' | 'viewer'; scopes: Scope[] } {
   return (session & VIEWER) === 0
     ? { role: 'member', scopes: scopeNames(session) }

@@ -148,7 +148,7 @@ function within({ south, west, north, east }: Bounds, centroid: LatLng): LatLng 
 export interface StoredArea {
   readonly id: number;
   readonly worldId: number;
-  /** Who made it: the namespace of its external id. */
+  /** The account that created it: the namespace of its external id. */
   readonly accountId: number;
   readonly definition: AreaDefinition;
   readonly measures: AreaMeasures;

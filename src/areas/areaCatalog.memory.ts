@@ -265,7 +265,7 @@ function up(degrees: number): number {
   return Math.ceil(degrees * STEPS) | 0;
 }
 
-/** A shape has the same boxes each time, so an entry that is made anew finds the one in the tree, or its twin. */
+/** A shape has the same boxes each time, so an entry that is made again finds the one in the tree, or its twin. */
 function isOfSameArea(a: Entry, b: Entry): boolean {
   return a.area === b.area && a.minX === b.minX && a.minY === b.minY;
 }

@@ -8,7 +8,7 @@ import { assignments, insertRows } from '../postgres/sqlText.ts';
 import type { AreaDefinition, AreaGeometry, AreaMeasures, AreaType, StoredArea } from './area.ts';
 import { AREA_LIMITS } from './areaFields.ts';
 
-/** Who makes an area, and where it belongs. */
+/** The account that creates an area, and the world that it belongs to. */
 export interface AreaOwner {
   readonly worldId: number;
   readonly accountId: number;

@@ -26,7 +26,7 @@ const INTERRUPTIONS_MAX = 4;
 
 /**
  * Searches in steps for all boxes of a world that meet a box: there may be hundreds of thousands. RBush searches in one
- * piece only. A change between two steps begins the search anew, so it finds what there was at one moment.
+ * piece only. After a change between two steps the search starts over, so its result is that of one moment.
  */
 export class BoxSearch<Area extends Revised> {
   readonly #tree: RBush<BoxOf<Area>>;

@@ -20,7 +20,7 @@ import {
   updateArea,
 } from './areas.sql.ts';
 
-/** Who writes: its account, and the worlds it sees, its own first. */
+/** The caller that writes: its account, and the worlds that it sees, its own first. */
 export interface AreaWriter {
   readonly accountId: number;
   readonly worldIds: readonly number[];

@@ -27,7 +27,7 @@ export interface Shape {
   signedDistanceM(lat: number, lng: number): number;
   /** The signed distance of a position inside; Infinity outside, which takes less time than the distance. */
   insideDistanceM(lat: number, lng: number): number;
-  /** One or two, made anew, which together hold every position inside, under each of its names, and a little more. */
+  /** One or two new boxes, which together contain every position inside, under each of its longitudes, and a little more. */
   boxes(): IndexBox[];
   /** The same for an index of many areas: a long polyline has more and smaller ones, at most sixteen. */
   parts(): IndexBox[];

@@ -12,8 +12,9 @@ export interface LogPlace {
 }
 
 /**
- * How a replica stands to a place of the primary. `level`: it has all that the primary had there. `behind`: it does not have
- * it yet. `other_history`: it has a log as long, and lacks what is in that of the primary. `no_replica`: it was promoted.
+ * How a replica compares with a place in the log of the primary. `level`: it has all that the primary had there. `behind`:
+ * it does not have it yet. `other_history`: it has a log as long, and lacks what is in that of the primary. `no_replica`:
+ * it was promoted.
  */
 export type Standing = 'level' | 'behind' | 'other_cluster' | 'other_history' | 'no_replica';
 
@@ -40,7 +41,7 @@ const SAMPLES_MAX = 300;
 
 /** Knows how far a replica is behind in time, from the places that the primary had at some times. */
 export class ReplicaLag {
-  /** Oldest first. The replica has replayed the first one, if it was ever level. */
+  /** Oldest first. The replica has replayed the first one, if it has ever caught up. */
   readonly #samples: Sample[] = [];
   #levelMs: number | null = null;
 
@@ -60,7 +61,7 @@ export class ReplicaLag {
     if (samples.length > SAMPLES_MAX) samples.splice(1, 1);
   }
 
-  /** For how long the replica has lacked something; while it is level, how long it took to get there. */
+  /** How long the replica has been behind; once it has caught up, how long that took. */
   lagMs(nowMs: number): number {
     const [first] = this.#samples;
     return this.#levelMs ?? (first === undefined ? 0 : nowMs - first.atMs);

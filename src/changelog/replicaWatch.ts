@@ -27,7 +27,7 @@ export const REPLICA_STATES: readonly ReplicaState[] = [
 const LOOK_MS = 1_000;
 /** A server that takes longer to say how far it is does not answer. */
 const ANSWER_LIMIT_MS = 2_000;
-/** A replica that is further behind is one to be told of, and to be left for another. */
+/** A replica that is further behind is reported, and left for another. */
 const LATE_MS = 2_000;
 /** How long a read waits for the replica to come level. One that takes longer is not used until it was level again. */
 const REPLAY_WAIT_MS = 200;
@@ -41,7 +41,10 @@ interface WatchPorts {
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
-/** Looks every second whether the replica is level with the primary, and closes all connections to one that must not be used. */
+/**
+ * Looks every second whether the replica is level with the primary, and closes all connections to one that must not be
+ * used.
+ */
 export class ReplicaWatch {
   readonly #ports: WatchPorts;
   readonly #lag = new ReplicaLag();
@@ -62,7 +65,7 @@ export class ReplicaWatch {
     return this.#state;
   }
 
-  /** For how long the replica has lacked something, in milliseconds. */
+  /** How long the replica has been behind, in milliseconds. */
   get lagMs(): number {
     return this.#lag.lagMs(performance.now());
   }
@@ -153,7 +156,7 @@ export class SharedPlaces {
     this.#podId = podId;
   }
 
-  /** A place behind everything that was acknowledged before the call. Rejects when the primary does not say it. */
+  /** A place in the log after everything that was acknowledged before the call. Rejects when the primary does not say it. */
   read(): Promise<LogPlace> {
     if (this.#next !== null) return this.#next;
     const ask = (): Promise<LogPlace> => {

@@ -59,7 +59,7 @@ export class Device {
     return this.#read().position;
   }
 
-  /** What an administrator says about it, made anew. */
+  /** What an administrator says about it, as a new object. */
   get fields(): DeviceFields {
     const { id, worldId, names, model, groups, editedAtMs } = this.#read();
     return { id, worldId, ...readNames(names), model, groups, editedAtMs };
@@ -132,7 +132,7 @@ export const MOVING_FROM_KMH = 5;
 /** How long a device stands still, by GPS time, before it counts as parked. */
 export const PARKING_MS = 120_000;
 
-/** What a device said last beside its position. */
+/** What a device reported last besides its position. */
 export interface Motion {
   /** Degrees, clockwise from north. */
   readonly headingDeg: number;

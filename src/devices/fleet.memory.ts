@@ -36,7 +36,7 @@ import {
 /**
  * All devices of all tenants with their latest positions, in memory. Readers name the worlds that they may see (one or
  * two) first; what is in another world is not found. `putDevice`, `move`, `putStays`, `putRemoval` and
- * `raiseVersion` are the only mutators, beside a reload. Each is idempotent, so a change may be applied twice.
+ * `raiseVersion` are the only mutators, besides a reload. Each is idempotent, so a change may be applied twice.
  */
 export class Fleet {
   readonly #columns = new DeviceColumns();

@@ -13,7 +13,7 @@ import type { StayCounts } from './stays/stayCounts.ts';
 import { TileCounts } from './tiles/tileCounts.memory.ts';
 import { type Removal, WorldChanges } from './worldChanges.memory.ts';
 
-/** The version of a world in which nothing was ever written. Memory need not know such a world. */
+/** The version of a world to which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;
 
 /** The devices of one tenant, an account's private ones or an organization's: the indexes of their rows. */

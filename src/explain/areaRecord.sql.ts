@@ -6,7 +6,7 @@ import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { eventKey, type RecordedEvents } from './backtest/areaReplay.ts';
 import type { Past, PastShape, Until } from './watchPeriods.ts';
 
-/** The past of an area and a device; null when one of them does not exist any more. */
+/** The past of an area and a device; null when one of them no longer exists. */
 export async function selectPast(
   tx: Tx,
   areaId: number,

@@ -50,7 +50,7 @@ function stepJson({ recordedAtMs, receivedAtMs, late, distanceM, decision }: Ste
   );
 }
 
-/** What stands before the lists. */
+/** The JSON before the lists. */
 function explanationHead({ verdict, message, closest }: Explanation) {
   return {
     verdict,

@@ -124,7 +124,7 @@ export class Explanations {
 
 const SNAPSHOT = 'isolation level repeatable read read only';
 
-/** What is known beforehand of the points of a window; null when the area does not exist any more. */
+/** What is known in advance about the points of a window; null when the area no longer exists. */
 async function readRecord(tx: Tx, request: ExplainRequest) {
   const { areaId, deviceId, imei, fromMs } = request;
   const past = await selectPast(tx, areaId, deviceId);

@@ -64,7 +64,7 @@ export async function selectLastPoints(sql: Tx, ranges: readonly PointRange[]): 
   return [...last.values()];
 }
 
-/** The place of the newest point in a time that was evaluated; null: there is none. */
+/** The place of the newest point in a period that was evaluated; null: there is none. */
 function newestIn(columns: PackedColumns, { fromMs, toMs }: PointRange): number | null {
   const times = columns.column('recordedAtMs');
   const lates = columns.column('lates');

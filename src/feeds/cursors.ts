@@ -9,7 +9,7 @@ import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
 /** How far a reader of devices has come. */
 export interface DevicesRead extends LogCursor {
-  /** In the first listing: the last IMEI that was sent. Devices behind it were not sent yet, whatever `seen` says. */
+  /** In the first listing: the last IMEI that was sent. Devices after it were not sent yet, whatever `seen` says. */
   readonly listedTo: string | null;
   /**
    * Later transactions of which something was sent, ALSO_MAX at most, ascending: a pod that has not applied them would
@@ -110,7 +110,7 @@ export class Cursors {
   }
 
   /**
-   * `malformed`: not made by this service for this account. `expired`: it was, and cannot be followed any more. `unmet`: it
+   * `malformed`: not made by this service for this account. `expired`: it was, but can no longer be followed. `unmet`: it
    * was made under a start of the server that this pod has not met. Another pod may have met it first: see `openMet`.
    */
   open(text: string, { accountId, worldIds }: Caller): FeedCursor | 'malformed' | 'expired' | 'unmet' {

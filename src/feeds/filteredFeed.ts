@@ -33,7 +33,7 @@ interface Place {
   readonly server: ServerState;
 }
 
-/** A page, and whether it tells anything. */
+/** A page, and whether it contains anything. */
 interface Found extends Place {
   readonly page: FeedPage;
   readonly hasNews: boolean;
@@ -163,7 +163,7 @@ export class FilteredFeed {
     const joined = polls.join(poll);
     if (joined !== 'in') return joined === 'full' ? 'crowded' : 'none';
     whenLeft?.(() => polls.leave(poll));
-    // What came while the page was made is told to nobody.
+    // What came while the page was made has not been sent to anybody yet.
     if (!isDeaf && hasChanges(this.#view, caller.worldIds, read)) polls.wake(group);
     return poll.outcome.promise;
   }

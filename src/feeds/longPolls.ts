@@ -208,7 +208,7 @@ export class LongPolls {
 /**
  * 'over': the time is up and nothing is new, or the pod stops. 'ended': the caller has hung up, or its key may have changed:
  * it is told nothing new. 'unread': something is new, and the account has no room for it (see
- * UnreadAnswers). 'expired': the cursor cannot be followed any more. 'again': the caller must look for itself.
+ * UnreadAnswers). 'expired': the cursor can no longer be followed. 'again': the caller must look for itself.
  */
 export type PollOutcome = FeedPage | 'over' | 'ended' | 'unread' | 'expired' | 'again';
 

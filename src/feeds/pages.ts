@@ -13,7 +13,7 @@ export interface FeedPage {
 
 /**
  * 'malformed': the cursor is not one of this account. 'other_filters': it was made with other filters. 'expired': it
- * cannot be followed any more. 'unread': the account has too many answers that it does not read. 'crowded': too many of
+ * can no longer be followed. 'unread': the account has too many answers that it does not read. 'crowded': too many of
  * its calls wait already.
  */
 export type FeedAnswer = FeedPage | 'malformed' | 'other_filters' | 'expired' | 'unread' | 'crowded';

@@ -10,10 +10,10 @@ import { type DevicesPage, type FleetView, isCurrent, readDevices } from './read
 const DEVICES_PER_STEP = 500;
 /** Devices that are read for one page. Those that pass the filter may be fewer. */
 const LOOKED_AT_MAX = 50_000;
-/** Devices of a page that are told of because time has passed: they are put in order at once. */
+/** The most devices of a page that are reported because time has passed: they are put in order in one go. */
 const AGED_MAX = 1_000;
 
-/** A device that a reader with filters is told of; `isLeft`: it does not pass, and did maybe. */
+/** A device that is reported to a reader with filters; `isLeft`: it does not pass, but may have passed before. */
 export interface FilteredItem {
   readonly item: Changed;
   readonly isLeft: boolean;
@@ -84,7 +84,7 @@ export function* readFiltered(
   return { items: [...items.values()], read: { ...read, filtered }, hasMore: aged.hasMore, isCut: false };
 }
 
-/** Adds what a reader is told of a page, as far as there is room. Returns how far that is. */
+/** Adds to a page what is reported to its reader, as far as there is room. Returns how far that is. */
 function takePage(
   items: Map<string, FilteredItem>,
   page: DevicesPage,

@@ -6,7 +6,7 @@ import { RADIANS_PER_DEGREE, writeSurfacePoint } from './wgs84.ts';
 /**
  * The edges of a path, prepared for many queries: a hierarchy of bounding volumes over runs of consecutive edges.
  * Consecutive edges are near each other, so no spatial sorting is needed. A run that is beside a point as a whole need
- * not be opened: its two ends tell how it passes (see ringSide.ts). Built in O(n log n).
+ * not be opened: its two ends show how it passes (see ringSide.ts). Built in O(n log n).
  *
  * Each run has a box in degrees and, in space, a capsule: a straight axis and a radius that holds every point of
  * the run (D. H. Ballard, "Strip trees", CACM 24(5), 1981). All numbers are in flat arrays, a stride per item.

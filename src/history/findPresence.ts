@@ -47,7 +47,7 @@ interface FoundPresence {
   readonly total: number;
 }
 
-/** Which devices were at a place in a time, the earliest `limit`. Rejects with OutOfTime or DamagedPoints. */
+/** Which devices were at a place during a period, the earliest `limit`. Rejects with OutOfTime or DamagedPoints. */
 export async function findPresence(
   { reads, fleet, turns }: PresencePorts,
   { accountId, worldIds }: HistoryReader,

@@ -305,7 +305,7 @@ interface Times {
   readonly weeks: Set<number>;
 }
 
-/** Somebody else has changed what was to be replaced. */
+/** Another transaction has changed what was to be replaced. */
 class Changed extends Error {
   override name = 'Changed';
 }
@@ -343,7 +343,7 @@ export function planPacking(timesMs: Float64Array, spans: readonly PackedSpan[])
   return { count, into: isSparse ? earlier : null };
 }
 
-/** So many late points are packed in at once, and so large a part of what was packed. */
+/** Late points are packed in at once when there are this many, or this share of the points in the packed row. */
 const LATE_POINTS = 100;
 const LATE_SHARE = 0.1;
 
@@ -363,7 +363,7 @@ function isWorthPacking(
   return receivedAtMs.subarray(0, count).some((ms) => !(ms > oldestMs));
 }
 
-/** Of points that are damaged, none: others of their day are packed all the same. */
+/** No points when the packed ones are damaged: the other points of the day are still packed. */
 function readablePoints(row: PackedRow, window: TimeWindow): PointColumns {
   try {
     return unpackRow(row).within(window, MOTION);

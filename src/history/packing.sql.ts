@@ -21,7 +21,7 @@ export interface WorldPlace {
   readonly worldId: number;
   /** All devices up to this one are done. */
   readonly afterImei: string;
-  /** Of the next device, points before this time are done. */
+  /** Points of the next device before this time are done. */
   readonly fromMs: number;
 }
 
@@ -100,11 +100,14 @@ export async function selectNextRowMs(
   return row?.recorded_at.getTime() ?? null;
 }
 
-/** Rows that are read and deleted at a time: what waits for this pod or a processor of Postgres waits for half a millisecond. */
+/**
+ * Rows that are read and deleted at a time: what waits for this pod or a processor of Postgres waits for half a
+ * millisecond.
+ */
 const READ_AT_A_TIME = 400;
 const DELETED_AT_A_TIME = 200;
 
-/** Of rows that came before this time, or of which it is not known when they came; null: of all. */
+/** Only rows that came before this time, or for which it is not known when they came; null: all. */
 const receivedBefore = (ms: number | null) =>
   new RawSql(ms === null ? 'true' : `coalesce(received_at, '-infinity') < ${instant(ms).text}`);
 
@@ -143,7 +146,7 @@ export async function selectRows(
   return sliceColumns(rows.points, 0, rows.count);
 }
 
-/** The packed points of a device that begin in a time, in order, without the points. `toMs` is not included. */
+/** The packed rows of a device that begin in a period, in order, without their points. `toMs` is not included. */
 export async function selectPackedSpans(
   sql: Query,
   deviceId: number,
@@ -222,7 +225,7 @@ export async function replaceRows(
   return true;
 }
 
-/** For so long points are rows after they came, where somebody follows them: a cursor lives for less. */
+/** How long points stay rows after they came, in worlds whose points somebody follows: longer than a cursor lives. */
 export const FOLLOWED_MS = 44 * HOUR_MS;
 
 async function isFollowed(tx: Tx, deviceId: number): Promise<boolean> {

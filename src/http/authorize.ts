@@ -167,7 +167,7 @@ export function scopeError(scopes: ScopeMask, needsAll = false): string {
   return `this API key lacks the permission ${scopeNames(scopes).join(needsAll ? ' and ' : ' or ')}`;
 }
 
-/** Who calls: what two headers and the peer's address say, read. */
+/** Identifies the caller by two headers and the peer's address. */
 interface Caller {
   readonly shown: ShownKey;
   readonly client: ClientAddress;

@@ -133,7 +133,7 @@ export function answerInTurns(
 ): Answer | Promise<Answer> {
   const goOn = (step: IteratorResult<undefined, Answer>): Answer | Promise<Answer> => {
     if (step.done === true) return step.value;
-    // When its turn never comes, what the first step has begun is undone all the same.
+    // When its turn never comes, what the first step has begun is still undone.
     return bulkCalls.run(accountId, () => steps).finally(() => steps.return(undefined as never));
   };
   const first = atOnce.run(accountId, () => steps.next());

@@ -84,7 +84,7 @@ export interface Probes {
   degradations(): readonly string[];
   /** Why points and writes are not taken, within two seconds; null when they are. */
   writeTrouble(): Promise<string | null>;
-  /** The same at once, as it was when somebody asked last. */
+  /** The last known result, without waiting. */
   lastWriteTrouble(): string | null;
 }
 

@@ -72,7 +72,7 @@ const MB = 1024 * KB;
 /** Bodies up to this size have a budget of their own, so none of them ever waits behind a large one. */
 const SMALL_BYTES = 64 * KB;
 const SMALL = { bytes: 64 * MB, bytesPerKey: 16 * MB, waitingPerKey: 1_000 };
-/** A share takes two of the largest bodies that there are. */
+/** A share has room for two of the largest possible bodies. */
 const LARGE = { bytes: 256 * MB, bytesPerKey: 64 * MB, waitingPerKey: 200 };
 /** Shorter than the time limit of a request, so that a client that waits still gets the reason. */
 const WAIT_LIMIT_MS = 45_000;
@@ -80,7 +80,7 @@ const WAIT_LIMIT_MS = 45_000;
 /** Whose share a body is counted against: an account, or the network of a caller who is not known. */
 export type BodyOwner = number | string;
 
-/** A body in memory. `release` says that nobody looks at it any more. */
+/** A body in memory. `release` must be called when it is no longer used. */
 interface HeldBody {
   readonly pieces: readonly Buffer[];
   release(): void;

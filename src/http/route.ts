@@ -65,7 +65,7 @@ interface RouteBase {
   /** Instead of any one, all of them are needed. */
   readonly needsAllScopes?: true;
   readonly versions: readonly ApiVersion[];
-  /** When it is refused by a pod that has more to do than it can. */
+  /** When an overloaded pod refuses it. */
   readonly shedAs: ShedClass;
   /** How large a body may be; without it none is read. */
   readonly maxBodyBytes?: number;

@@ -69,7 +69,10 @@ interface RoutePath {
     readonly head: string;
     readonly tail: string;
   } | null;
-  /** Of a path with several parameters, which has no `parameter`: what comes before them, and what takes its text apart. */
+  /**
+   * For a path with several parameters, which has no `parameter`: the text before them, and the function that splits the
+   * rest.
+   */
   readonly several: { readonly head: string; readonly whole: RegExp } | null;
 }
 

@@ -1,5 +1,5 @@
 /**
- * In which order calls are refused by a pod that has more to do than it can. `bulk`: lists, exports, batches and all
+ * In which order an overloaded pod refuses calls. `bulk`: lists, exports, batches and all
  * else that may take long; these go first. `poll`: short calls. Points, probes, metrics and pages are in neither class
  * and are never refused for this reason.
  */

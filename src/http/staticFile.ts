@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
 
-/** Of brotli. The best takes more than a second for a megabyte, and saves a few per cent. */
+/** The level of brotli. The highest takes more than a second for a megabyte, and saves a few per cent. */
 const QUALITY = 8;
 
 type Encoding = 'br' | 'gzip';

@@ -9,7 +9,7 @@ interface ThreadOptions<Reply> {
   /** A thread that has rested for this long is ended to release its memory. */
   readonly idleMs: number;
   readonly hear: (reply: Reply) => void;
-  /** Told when the thread has ended, for whatever reason: it answers nothing of what it was told. */
+  /** Called when the thread has ended, for whatever reason: none of its open tasks will be answered. */
   readonly lose: (error: Error) => void;
 }
 

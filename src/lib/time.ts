@@ -141,7 +141,10 @@ export class DeadlineExceeded extends Error {
   override name = 'DeadlineExceeded';
 }
 
-/** A computation, with its waits for its turns, took longer than it may. Unlike DeadlineExceeded it blames nobody else. */
+/**
+ * A computation, with its waits for its turns, took longer than it may. Unlike DeadlineExceeded, it does not mean that
+ * something else failed to answer.
+ */
 export class OutOfTime extends Error {
   override name = 'OutOfTime';
 }

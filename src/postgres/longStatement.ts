@@ -7,7 +7,7 @@ import { PostgresUnreachable } from './sqlErrors.ts';
 export interface Looks {
   readonly everyMs: number;
   readonly answerLimitMs: number;
-  /** So many in a row that do not see it at work end the wait for it. */
+  /** This many checks in a row that do not find it at work end the wait for it. */
   readonly inVain: number;
 }
 

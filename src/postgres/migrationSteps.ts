@@ -18,7 +18,7 @@ const STEPS_LOCK = 7_215_081_948;
  */
 export const LOCK_TRY = '1s';
 export const LOCK_PAUSE_MS = 3_000;
-/** So often, some ten minutes in all. */
+/** How many attempts: some ten minutes in total. */
 export const LOCK_TRIES = 150;
 /** SQLSTATEs (appendix A of Postgres' manual): lock_not_available, deadlock_detected, undefined_table. */
 export const LOCK_NOT_AVAILABLE = '55P03';
@@ -126,7 +126,7 @@ async function runStep(own: Tx, step: WaitingStep, { log, rest }: StepsPorts): P
   log('a step of a migration is done', { migration, line, tookMs: Math.round(performance.now() - startMs) });
 }
 
-/** Makes an index beside those who write. That of a table with partitions is made in each partition, then joined. */
+/** Builds an index concurrently with writers. For a partitioned table it is built in each partition, then attached. */
 async function createIndex(own: Tx, step: Step & IndexStep, rest: StepsPorts['rest']): Promise<void> {
   const { name, table, definition } = step;
   const unique = step.unique ? 'unique ' : '';
@@ -157,7 +157,7 @@ async function createIndex(own: Tx, step: Step & IndexStep, rest: StepsPorts['re
   }
 }
 
-/** An invalid index is one that was broken off. It is made anew. */
+/** An invalid index is one whose build was interrupted. It is built again. */
 async function buildIndex(own: Tx, name: string, text: string): Promise<void> {
   const [index] = await own<{ valid: boolean }[]>`
     select indisvalid as valid from pg_index where indexrelid = to_regclass(${name})`;
@@ -166,7 +166,7 @@ async function buildIndex(own: Tx, name: string, text: string): Promise<void> {
   await own.unsafe(text);
 }
 
-/** For a change of the catalog that nobody can read or write the table beside. */
+/** For a change of the catalog during which the table can neither be read nor written. */
 async function inMoments(own: Tx, rest: StepsPorts['rest'], text: string): Promise<void> {
   await own`select set_config('lock_timeout', ${LOCK_TRY}, false)`;
   for (let tries = 1; ; tries++) {

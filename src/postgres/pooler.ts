@@ -37,7 +37,7 @@ export async function sharesSessions(hosts: PostgresHosts): Promise<boolean> {
   try {
     const first = await hosts.trying(open);
     const { pid, port } = await sessionOf(first);
-    // Postgres sees this end of the connection: nothing stands between.
+    // Postgres sees this end of the connection: there is no pooler in between.
     if (port !== null && port === localPortOf(first)) return false;
     for (let holders = 0; holders < HOLDERS_MAX; holders++) {
       const holder = await open();

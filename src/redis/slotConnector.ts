@@ -8,14 +8,14 @@ import type { RedisAddress } from './redisUrl.ts';
 const ASK_LIMIT_MS = 1_000;
 /** Between two rounds through all nodes. */
 const PAUSE_MS = 250;
-/** Of a cluster with more nodes not all are asked. */
+/** In a cluster with more nodes, only this many are asked. */
 const ASKED_MAX = 30;
 
 /**
- * The connector of a client (option `Connector` of ioredis) whose keys are all in the slot of `key`: each connection first asks
- * the nodes of the cluster for the master of that slot. The client of ioredis for clusters keeps a connection to each node
- * and sends a command again where a node says so. Here a connection ends when the slot has moved, and what a caller knows of
- * its keys ends with it: a replica that was promoted may not have all that its master confirmed.
+ * The connector of a client (option `Connector` of ioredis) whose keys are all in the slot of `key`: each connection first
+ * asks the nodes of the cluster for the master of that slot. The client of ioredis for clusters keeps a connection to each
+ * node and sends a command again where a node says so. Here a connection ends when the slot has moved, and what a caller
+ * knows of its keys ends with it: a replica that was promoted may not have all that its master confirmed.
  *
  * `seeds`: the nodes that are asked first. All that they name are asked later.
  */

@@ -13,8 +13,8 @@ const CHANGES = 'changes';
 const TRACE = 'trace';
 
 /**
- * Asks all pods to look at the change log. Such a notification carries no data. It may be lost or come twice, so every listener
- * also polls.
+ * Asks all pods to look at the change log. Such a notification carries no data. It may be lost or come twice, so every
+ * listener also polls.
  */
 export interface Notifier {
   /** Calls the listeners of this process and of all other pods. Several calls within 20 ms become one or two. */
@@ -23,7 +23,7 @@ export interface Notifier {
   onNotify(listener: () => void): void;
   /** Tells the other pods something about a trace. It may be lost. */
   tellTrace(text: string): void;
-  /** Calls `listener`, which must not throw, with what other pods tell. */
+  /** Calls `listener`, which must not throw, with what other pods send. */
   onTrace(listener: (text: string) => void): void;
 }
 

@@ -25,7 +25,7 @@ interface ShareReader {
   beatMs: number;
 }
 
-/** A vehicle as all readers of a share are told of it. */
+/** A vehicle as it is sent to all readers of a share. */
 interface ToldDevice {
   readonly id: number;
   readonly text: string;

@@ -17,7 +17,7 @@ const LOAD_TRIES = 10;
 /** A view is made again after this time at the earliest; one that asks Postgres after the second, or when its worlds were edited. */
 const VIEW_MS = 500;
 const READ_VIEW_MS = 5_000;
-/** A vehicle with a delay is where its newest point of then was, unless that was older than this. */
+/** A vehicle with a delay is shown at its newest point of that time, unless that point was older than this. */
 const LOOK_BACK_MS = DAY_MS;
 /** The way that a share shows: of the last half hour. */
 const TRAIL_MS = 30 * MINUTE_MS;
@@ -139,7 +139,7 @@ export class SharedFleet {
     return found;
   }
 
-  /** Its points of the way, or the newest one of then, oldest first; none where the share needs none of them. */
+  /** The points of its trail, or the newest one before the delay, oldest first; none if the share needs none. */
   async #points(share: ShareState, imei: string, nowMs: number): Promise<ShownPoint[]> {
     const { accountId, worldIds, delayMs, show } = share;
     const hasTrail = show.has('trail');

@@ -4,7 +4,7 @@ import type { RemoteParent } from './traceparent.ts';
 export interface SamplingRule {
   /** The share of those that begin a trace. */
   readonly ratio: number;
-  /** What belongs to a trace of somebody else is recorded as the caller says. */
+  /** The flag of the caller's trace decides whether its spans are recorded. */
   readonly isParentBased: boolean;
 }
 
@@ -24,7 +24,10 @@ export function samplingRule(sampler: (typeof SAMPLERS)[number], ratio: number):
   return { ratio: sampler.endsWith('always_off') ? 0 : ratio, isParentBased };
 }
 
-/** Of the end of a trace id, which is random (W3C Trace Context, level 2): as much as a number holds exactly. */
+/**
+ * How much of the end of a trace id is used, which is random (W3C Trace Context, level 2): as much as a number holds
+ * exactly.
+ */
 const RANDOM_HEX_CHARS = 13;
 
 /** True when a span of somebody else's trace is recorded. */
@@ -41,7 +44,7 @@ interface Bucket {
 export interface TokenLimits {
   readonly perSecond: number;
   readonly burst: number;
-  /** Keys that are remembered. With more, all begin anew. */
+  /** Keys that are remembered. Beyond that, all are forgotten and start again. */
   readonly keysMax: number;
 }
 

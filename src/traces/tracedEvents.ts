@@ -11,10 +11,10 @@ const REMEMBERED_MS = HOUR_MS;
  * would fill the queue of spans and this memory. Those beyond are recorded by chance, like deliveries of no known trace.
  */
 export const EVENTS_OF_WORLD = { perSecond: 20, burst: 200, keysMax: 10_000 };
-/** Events that a pod tells the others about. Of further ones only it knows the trace. */
+/** Events whose trace a pod tells the others. The trace of further ones is known to it alone. */
 const TOLD = { perSecond: 100, burst: 1_000, keysMax: 1 };
 
-/** Tells the other pods. What is told may be lost. */
+/** Sends the text to the other pods, which may not receive it. */
 export type Tell = (text: string) => void;
 
 /**

@@ -1,4 +1,4 @@
-/** The span of somebody else that a span belongs to. */
+/** The span of the caller that a span belongs to. */
 export interface RemoteParent {
   readonly traceId: string;
   readonly spanId: string;

@@ -48,7 +48,7 @@ export function pingBody(id: string, webhookId: number, createdAtMs: number): st
   });
 }
 
-/** The body by which the other endpoints of an account are told that the service has paused one. */
+/** The body that tells the other endpoints of an account that the service has paused one. */
 export function pauseBody(
   id: string,
   { webhookId, reason }: { readonly webhookId: number; readonly reason: PauseReason },

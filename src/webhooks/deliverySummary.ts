@@ -44,7 +44,7 @@ export class SummaryCache {
         if (total < UNCACHED_MAX) this.#forget(accountId, entry);
         else entry.untilMs = this.#nowMs() + total * CACHED_MS_PER_DELIVERY;
       },
-      () => this.#forget(accountId, entry), // those who wait get the error; the next call reads anew
+      () => this.#forget(accountId, entry), // those who wait get the error; the next call reads again
     );
     return summary;
   }

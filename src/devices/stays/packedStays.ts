@@ -156,7 +156,7 @@ export class StayReader {
   }
 }
 
-/** Packs stays that are added one by one in the order of their areas. `take` returns them and begins anew. */
+/** Packs stays that are added one by one in the order of their areas. `take` returns them and starts again. */
 class StayPacker {
   #count = 0;
   /** Three for each stay: area, beginning, entry or NaN. */

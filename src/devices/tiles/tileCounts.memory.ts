@@ -25,8 +25,8 @@ export class TileCounts {
   readonly #columns: DeviceColumns;
   readonly #cells: TileCells;
   /**
-   * Of each row: the status as which it is counted, 0: it is not; and above that the second for which it is noted, from #baseS
-   * on. A note stays when its device moves.
+   * Of each row: the status as which it is counted, 0: it is not; and above that the second for which it is noted, from
+   * #baseS on. A note stays when its device moves.
    */
   readonly #entries = new SparseRows();
   /** Rows noted for a second: they may be offline after it. */
@@ -223,7 +223,7 @@ export class TileCounts {
   }
 }
 
-/** Of the counts of all worlds, so that those that are made anew have other stamps. */
+/** Shared by the counts of all worlds, so that counts that are made again have other stamps. */
 let lastStamp = 0;
 
 function codeOf(status: LocatedStatus): number {

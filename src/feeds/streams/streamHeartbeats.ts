@@ -6,7 +6,7 @@ import { heaviest, type StreamReader } from './streamReader.ts';
 const TICK_MS = 25;
 /** Every reader is visited once in this many ticks, so that a tick costs little with any number of them. */
 const TICKS_PER_ROUND = 10;
-/** How often readers are told of devices that are shown or not because time passes. */
+/** How often readers are told of devices that begin or cease to be shown because time passes. */
 const TICKS_PER_AGING = 40;
 const HEARTBEAT_MS = 10_000;
 /** A reader that takes nothing for this long is cut off; it comes back with its cursor. */

@@ -17,7 +17,7 @@ import { type DeviceView, Viewer } from './viewer.ts';
 /** Open streams of one key on one pod, and of all keys of an account. */
 export const STREAMS_PER_KEY = 10;
 export const STREAMS_PER_ACCOUNT = 5_000;
-/** What comes within this time goes out together. */
+/** What comes within this time is sent together. */
 const GATHER_MS = 20;
 /** How long first pages are made at once: with many groups in one world, the others' are made in turns. */
 const AT_ONCE_MS = 1;
@@ -344,7 +344,10 @@ export function restMs(servedMs: number, busy: number): number {
   return Math.min(REST_MAX_MS, share * servedMs);
 }
 
-/** The share of the time that the event loop was busy for, with that since `restedFrom`: of two rests the longer counts more. */
+/**
+ * The share of the time that the event loop was busy for, with that since `restedFrom`: of two rests the longer counts
+ * more.
+ */
 export function busyOfLate(
   before: number,
   { active, idle }: Pick<EventLoopUtilization, 'active' | 'idle'>,

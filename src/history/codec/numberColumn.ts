@@ -140,7 +140,7 @@ function isExact(value: number, exponent: number): boolean {
   return comesBack(value, integer, exponent < 0 ? integer * power : integer / power);
 }
 
-/** Of −0, NaN and the infinities none does: their bits would not come back. */
+/** There is none for −0, NaN and the infinities: their bits would not come back. */
 function comesBack(value: number, integer: number, back: number): boolean {
   return back === value && Math.abs(integer) <= INTEGER_MAX && (value !== 0 || !Object.is(value, -0));
 }

@@ -40,7 +40,7 @@ export function unpackColumns(
   return typeof columns === 'string' ? columns : checkTimes(columns, facts);
 }
 
-/** The same columns if their first and last time are as stored beside them; else a text. */
+/** The columns if their first and last time match those stored beside them; else a text that says what is wrong. */
 export function checkTimes(columns: PackedColumns, facts: PackedFacts): PackedColumns | string {
   try {
     const times = columns.column('recordedAtMs');

@@ -10,7 +10,7 @@ import type { VarintReader, VarintWriter } from '../../lib/varints.ts';
 
 const WHOLE_BITS_MAX = 53;
 const TWO_31 = 2 ** 31;
-/** As many bits as are moved at once. */
+/** How many bits are moved at once. */
 const PART_BITS = 24;
 const TWO_24 = 2 ** PART_BITS;
 const WORD_BYTES = 4;
@@ -31,8 +31,8 @@ export function writeResiduals(writer: VarintWriter, integers: Float64Array, cou
 }
 
 /**
- * Reads `count` integers and puts those from place `from` on into the first places of `integers`, as many as it has. The others
- * are passed over. Throws RangeError, or an error of zlib, where the bytes are damaged.
+ * Reads `count` integers and puts those from place `from` on into the first places of `integers`, as many as it has. The
+ * others are passed over. Throws RangeError, or an error of zlib, where the bytes are damaged.
  */
 export function readResiduals(
   reader: VarintReader,
@@ -168,7 +168,10 @@ const CHUNK_BYTES_MIN = 64;
 /** In front of every frame. */
 const MAGIC = Buffer.from('28b52ffd', 'hex');
 
-/** Compresses bytes: a byte that is all of them, after a zero, or a Zstandard frame without its magic number, after its length. */
+/**
+ * Compresses bytes: a byte that is all of them, after a zero, or a Zstandard frame without its magic number, after its
+ * length.
+ */
 export function writeFrame(writer: VarintWriter, bytes: Uint8Array): void {
   const first = bytes[0] ?? 0;
   if (bytes.every((byte) => byte === first)) {

@@ -9,7 +9,7 @@ import { fail, ok, type Result } from '../../lib/result.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 
 const GROUPS_MAX = 20;
-/** As many as fit into a parameter. */
+/** The most that fit into a parameter. */
 const DEVICES_MAX = 100;
 
 /** The parameters of a call about the histories of many devices. */
@@ -57,11 +57,11 @@ export const CHOICE_ERRORS: readonly DescribedError[] = [
 
 /** Which of the devices that a key sees are meant. */
 export interface DeviceChoice {
-  /** Of one of these groups; null: of any or none. */
+  /** Only devices of one of these groups; null: all devices. */
   readonly groups: ReadonlySet<string> | null;
   /** Only these IMEIs, in their order; null: all. */
   readonly imeis: readonly string[] | null;
-  /** Only those behind it; null: all. */
+  /** Only devices after this IMEI; null: all. */
   readonly afterImei: string | null;
 }
 

@@ -167,7 +167,7 @@ function shareOf(shares: Share[], period: OpenPeriod, ms: number, distanceM: num
   }
 }
 
-/** What a vehicle did in a time. */
+/** What a vehicle did during a period. */
 export interface Period {
   /** null where neither the window nor a point says it. */
   readonly fromMs: number | null;

@@ -65,7 +65,9 @@ export function byTile(cells: CellCounts): Map<number, CellCounts> {
   return tiles;
 }
 
-/** A tile with its quarter `quarter` (0 to 3) replaced by what a tile of the next zoom has, four cells as the most of them. */
+/**
+ * A tile with its quarter `quarter` (0 to 3) replaced by what a tile of the next zoom has, four cells as the most of them.
+ */
 export function withQuarter(parent: CellCounts, quarter: number, child: CellCounts): CellCounts {
   const first = (quarter * TILE_CELLS) / 4;
   const [from, to] = [below(parent.codes, first), below(parent.codes, first + TILE_CELLS / 4)];
@@ -101,7 +103,10 @@ const BYTES_MAX = 2 ** 27;
 /** A longer gap follows as a number. */
 const FAR = 255;
 
-/** As bytes: how many cells, the differences between their codes, and runs of equal counts; zstd of all that where it is long. */
+/**
+ * The counts as bytes: how many cells, the differences between their codes, and runs of equal counts; compressed with zstd
+ * if long.
+ */
 export function encodeCounts({ codes, counts }: CellCounts): Buffer {
   const writer = new VarintWriter(16 + 2 * codes.length);
   writer.byte(PLAIN);

@@ -144,7 +144,7 @@ const CELL_MAX_M = 1.001 * (EQUATOR_M / GRID_SIDE);
 /** The map ends here. Nearer to a pole cells are so short that a way from there would seem short, however far it goes. */
 const LAT_MAX = 85.06;
 
-/** Of a way on the grid that begins at this latitude. */
+/** Both for a move on the grid that begins at this latitude. */
 function lengthM(dx: number, dy: number, lat: number): number {
   const cellM = (EQUATOR_M / GRID_SIDE) * Math.cos(Math.min(Math.abs(lat), LAT_MAX) * RADIANS_PER_DEGREE);
   return Math.hypot(dx, dy) * cellM;

@@ -10,11 +10,11 @@ export interface Operation {
   readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
-  /** Of the query and headers; those of the path follow from it. */
+  /** Parameters of the query and headers; those of the path follow from it. */
   readonly parameters?: readonly Parameter[];
   readonly body?: RequestBodyDescription;
   readonly answers: readonly AnswerDescription[];
-  /** The errors of this route beside those that every route has. */
+  /** The errors of this route, in addition to those that every route has. */
   readonly errors?: readonly DescribedError[];
   /** Requests that the service sends because of this one, by name. */
   readonly callbacks?: Readonly<Record<string, object>>;
@@ -43,7 +43,7 @@ export interface RequestBodyDescription {
   readonly fieldError: Schema;
   /** `details` as the service answers them. */
   readonly errorExamples: Readonly<Record<string, readonly FieldError[]>>;
-  /** What 422 carries as `data` beside the error, on routes that report on the items of a body. */
+  /** What 422 carries as `data` with the error, on routes that report on the items of a body. */
   readonly report?: ReportDescription;
 }
 

@@ -96,7 +96,7 @@ export const LONGITUDE: Schema = { type: 'number', minimum: -180, maximum: 180 }
 /** A position in the body of an area or an event. */
 export const LAT_LNG: Schema = shapeOf<LatLng>({ lat: LATITUDE, lng: LONGITUDE });
 
-/** Of areas, events, webhooks and commands. */
+/** The id of an area, event, webhook or command. */
 export const ID: Schema = integer(undefined, {
   format: 'int64',
   minimum: 1,

@@ -176,7 +176,9 @@ async function readPidFile(cluster: string): Promise<{ pid: number; state: strin
   }
 }
 
-/** Who has that pid now. Postgres works in the folder of its cluster, which Linux shows; elsewhere it is unknown. */
+/**
+ * Which process has that pid now. Postgres works in the folder of its cluster, which Linux shows; elsewhere it is unknown.
+ */
 async function ownerOf(pid: number, cluster: string): Promise<'cluster' | 'another' | 'unknown' | 'nobody'> {
   if (!isAlive({ pid, startTicks: null, bootId: null })) return 'nobody';
   if (!(await exists('/proc/self/cwd'))) return 'unknown';

@@ -16,8 +16,9 @@ export interface BacklogPorts {
 
 /**
  * Pauses endpoints when more deliveries wait than their account may have. A pod counts what waits for an account when it
- * has made a thousand deliveries of one of its endpoints (DeliveryWaker), in no transaction of a point. So the quota may be
- * exceeded by a thousand deliveries of each endpoint and pod, and by what is made in ten times the length of a count.
+ * has made a thousand deliveries of one of its endpoints (DeliveryWaker), outside the transactions of points. So the quota
+ * may be exceeded by a thousand deliveries of each endpoint and pod, and by what is made in ten times the length of a
+ * count.
  */
 export class BacklogWatch {
   readonly #ports: BacklogPorts;

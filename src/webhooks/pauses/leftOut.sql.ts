@@ -114,7 +114,7 @@ export async function advanceLeftOut(tx: Tx, webhookId: number, last: LeftOutEve
 }
 
 /**
- * Counts the first hundred thousand events since the pause that are not made yet. It does not look whether an event of the
+ * Counts the first hundred thousand events since the pause that are not made yet. It does not check whether an event of the
  * last minute before the pause has a delivery, so it may count a few of those too.
  */
 export async function countLeftOut(sql: Sql, accountId: number, webhookId: number): Promise<LeftOut> {
