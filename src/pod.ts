@@ -113,14 +113,11 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const connections = openConnections(hosts, server, metrics.countSqlError, replicaHosts);
   teardown.add(() => connections.end());
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
-  const database = await whenAvailable(
-    async () => {
-      if (config.databaseUrl !== null && (await sharesSessions(hosts))) throw new Error(SHARED_SESSIONS);
-      await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
-      return selectDatabase(connections.service);
-    },
-    { limitMs: config.startupWaitSeconds * 1_000, log },
-  );
+  const database = await whenAvailable(options, async () => {
+    if (config.databaseUrl !== null && (await sharesSessions(hosts))) throw new Error(SHARED_SESSIONS);
+    await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
+    return selectDatabase(connections.service);
+  });
   const podId = randomUUID();
   const replica = openReplica(connections, podId, options, metrics);
   const follower = new Follower({ memory, sql: connections.follower, server, turns, clock, podId, log });
@@ -255,13 +252,14 @@ async function openDatabase(
 const RETRY_MS = 250;
 
 /**
- * The result of `begin`, which is called again while Postgres cannot be asked, for `limitMs` at most. Each reason is
- * logged once. Rejects at once with any other error, such as a wrong password.
+ * The result of `begin`, which is called again while Postgres cannot be asked, for STARTUP_WAIT_SECONDS at most. Each reason
+ * is logged once. Rejects at once with any other error, such as a wrong password.
  */
-async function whenAvailable<T>(
+export async function whenAvailable<T>(
+  { config, log }: Pick<PodOptions, 'config' | 'log'>,
   begin: () => Promise<T>,
-  { limitMs, log }: { limitMs: number; log: Pick<Logger, 'warn'> },
 ): Promise<T> {
+  const limitMs = config.startupWaitSeconds * 1_000;
   const untilMs = performance.now() + limitMs;
   let said: Unavailability | null = null;
   for (;;) {

@@ -29,7 +29,7 @@ import { BODY_SLOTS, IngestBodies, ingestListener } from './ingest/positions.rou
 import { FairSemaphore } from './lib/fairSemaphore.ts';
 import type { RepeatedWork } from './lib/repeatedWork.ts';
 import { type Clock, DAY_MS, MINUTE_MS, systemClock } from './lib/time.ts';
-import { openPod, type Pod, STEP_LIMIT_MS, Teardown } from './pod.ts';
+import { openPod, type Pod, STEP_LIMIT_MS, Teardown, whenAvailable } from './pod.ts';
 import { listen as listenTo } from './postgres/connections.ts';
 import { stepsWork } from './postgres/migrationSteps.ts';
 import { DELIVERIES, ensureWeeks } from './postgres/partitions.ts';
@@ -159,7 +159,9 @@ async function startWork(pod: Pod, deliveries: PodDeliveries, callsSoon: boolean
   await eventCuts.refresh(sql);
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
   await coordination.ready();
-  if (callsSoon) await connections.open({ reads: roles.has('api'), ingest: roles.has('ingest') });
+  const tasks = { reads: roles.has('api'), ingest: roles.has('ingest') };
+  // A pod that ends may still hold the connections that this one lacks.
+  if (callsSoon) await whenAvailable(pod, () => connections.open(tasks));
   await follower.start();
   deliveries.start();
   // Other pods announce position updates through Redis; commands announce their writes by NOTIFY.

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -170,6 +171,21 @@ describe('the service as a process', { concurrency: 3 }, () => {
     assert.deepEqual(await outcomeOf(service), HANG_UP);
     await assert.rejects(request(`${api}/healthz`));
     assert.equal(service.lines.filter((line) => line.includes('"stopping"')).length, 1);
+  });
+
+  test('it waits for connections that pods still hold which are about to end', async (t) => {
+    const { url } = await createDatabase(t);
+    const sql = openSql(url, { maxConnections: 1, name: 'test' });
+    t.after(() => sql.end());
+    const user = `pod_${randomUUID().replaceAll('-', '')}`;
+    // One more than it has when it begins to open those of reads.
+    await sql.unsafe(`create role ${user} login connection limit 8 in role current_user`);
+    const service = startProcess(t, serviceEnv(Object.assign(new URL(url), { username: user }).href));
+    await waitFor(() => said(service).includes('"msg":"waiting for Postgres"'));
+    assert.match(said(service), /too_many_connections/);
+    await sql.unsafe(`alter role ${user} connection limit 100`);
+    const { ingest } = await withDeadline(service.listening, SILENCE_LIMIT_MS, 'the start');
+    assert.equal((await request(`${ingest}/readyz`)).status, 200);
   });
 
   test('SIGTERM at once, while it starts: exit 0', async (t) => {
