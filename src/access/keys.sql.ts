@@ -152,14 +152,17 @@ const columns = (sql: Query) => sql`
   k.id, k.name, k.prefix, k.scopes, k.allowlist, k.groups, k.created_at, k.last_used_at, k.revoked_at,
   k.expires_at`;
 
-/** Keys of an account, revoked ones too, by id. */
+/** Keys of an account, revoked ones too, by id; `keyId`: only that one, if it is not null. */
 export function selectKeys(
   sql: Sql,
   accountId: number,
+  keyId: number | null,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<KeyRecord[]> {
   return sql<KeyRecord[]>`
-    select ${columns(sql)} from api_key k where account_id = ${accountId} order by id limit ${limit} offset ${offset}`;
+    select ${columns(sql)} from api_key k
+    where account_id = ${accountId} and (${keyId}::bigint is null or id = ${keyId}::bigint)
+    order by id limit ${limit} offset ${offset}`;
 }
 
 /** A key as the commands list it. */

@@ -14,8 +14,8 @@ const LIMIT_DEFAULT = 50;
 type KeyPorts = ReadPorts & ChangePorts;
 
 /**
- * The key settings of an account. Any key may read them; changing them takes a session, so that a key that leaked can
- * neither widen itself nor make others. A change is acknowledged when it holds on every pod.
+ * The key settings of an account. Any key may read them, one with groups only its own; changing them takes a session, so
+ * that a key that leaked can neither widen itself nor make others. A change is acknowledged when it holds on every pod.
  */
 export function v1KeyRoutes(ports: KeyPorts): Route[] {
   const versions = ['v1'] as const;
@@ -39,7 +39,9 @@ export function v1KeyRoutes(ports: KeyPorts): Route[] {
 
 async function list({ reads }: KeyPorts, { caller, query }: Call): Promise<Answer> {
   const page = { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
-  const keys = await selectKeys(reads(caller.accountId), caller.accountId, page);
+  // A key with groups is given to others, whom the other keys of the account do not concern.
+  const keyId = caller.worldIds.groups === undefined ? null : caller.id;
+  const keys = await selectKeys(reads(caller.accountId), caller.accountId, keyId, page);
   return listAnswer(keys.map(keyView), page);
 }
 

@@ -199,6 +199,17 @@ describe('a key with groups', () => {
     for (const stream of [client, open]) stream.close();
   });
 
+  test('lists no key but itself', async () => {
+    const all = (await callApi(pod, 'GET', '/v1/keys', { key: owner.key })).body.data;
+    const own = (await callApi(pod, 'GET', '/v1/keys', { key: limited })).body.data;
+    assert.ok(all.length > 1);
+    assert.deepEqual(
+      own.map(({ groups }: { groups: string[] }) => groups),
+      [GROUPS],
+    );
+    assert.deepEqual((await callApi(pod, 'GET', '/v1/keys?offset=1', { key: limited })).body.data, []);
+  });
+
   test('has nothing of other devices on any route that it may call, and is told that it may not call the others', async () => {
     for (const { method, path, versions, ...route } of routes) {
       const name = `${method} ${path}`;
