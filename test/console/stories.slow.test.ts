@@ -130,6 +130,10 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
     await page.getByRole('button', { name: 'Overlaps' }).click();
     const overlapping = page.getByRole('region', { name: 'What overlaps Yard' });
     await overlapping.getByText('100 % of Yard, 100 % of Annex').waitFor();
+    await page.getByRole('heading', { name: 'Inside now' }).waitFor();
+    const isAbove =
+      "document.querySelector('main > .panel').offsetTop < document.querySelector('main > .rows').offsetTop";
+    assert.ok(await page.evaluate(isAbove), 'what was chosen stands below all areas');
     assert.deepEqual(await violationsIn(page), [], 'areas that overlap');
     await page.getByRole('button', { name: 'Who was here?' }).click();
     const panel = page.getByRole('region', { name: 'Who was in Yard?' });

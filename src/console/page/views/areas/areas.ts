@@ -52,6 +52,7 @@ export function Areas(): VNode {
     <button type="button" class=${areaDraft.value === null ? 'main' : ''} onClick=${() => begin(null)}><${Icon} name="add" />${mayChange() ? 'New area' : 'Try an area'}</button>
     <p role="status">${said}</p>
     <${AreaForm} key=${areaDraft.value?.id} done=${done} />
+    ${chosen !== undefined && html`<${ChosenArea} key=${chosen.id} area=${chosen} edit=${() => begin(chosen)} close=${() => choose(null)} />`}
     ${
       (listed.length > 0 || text !== '') &&
       html`<label>Find an area <input type="search" autocomplete="off" value=${text}
@@ -67,7 +68,6 @@ export function Areas(): VNode {
           ${listed.length === PAGE && html`<button type="button" onClick=${() => setOffset(offset + PAGE)}>Next</button>`}`
     }
     <${CallBehind} call=${{ method: 'GET', path }} />
-    ${chosen !== undefined && html`<${ChosenArea} key=${chosen.id} area=${chosen} edit=${() => begin(chosen)} close=${() => choose(null)} />`}
   `;
 }
 
@@ -97,6 +97,7 @@ function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close
   const last = events.value.find(({ data }) => 'areaId' in data && data.areaId === area.id)?.id ?? 0;
   const round = usePaced(last, INSIDE_EVERY_MS);
   const path = `/api/v1/areas/${area.id}/devices?limit=200`;
+  const isMoreShown = isNear || isCompared || isPresenceOpen || isAsking;
   const opener = (isOpen: boolean, open: (isOpen: boolean) => void, label: string): VNode =>
     html`<button type="button" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${label}</button>`;
   return html`<${Panel} label=${`Who is in ${area.name}`} close=${close}>
@@ -111,6 +112,7 @@ function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close
     ${isCompared && html`<${Overlapping} area=${area} close=${() => setCompared(false)} />`}
     ${isPresenceOpen && html`<${WasHere} area=${area} close=${() => openPresence(false)} />`}
     ${isAsking && html`<${AskWhy} area=${area} close=${() => setAsking(false)} />`}
+    ${isMoreShown && html`<h3>Inside now</h3>`}
     <${InsideList} round=${round} path=${path} />
     <${CallBehind} call=${{ method: 'GET', path }} />
   <//>`;
