@@ -108,6 +108,14 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.clock.fastForward(21_000);
     await page.getByText('Nothing has happened yet').waitFor();
 
+    await page.route('**/api/v1/usage', refuse);
+    await show('Settings');
+    const usage = page.getByRole('region', { name: 'Usage' });
+    await usage.getByText(LIMIT).waitFor();
+    assert.equal(await usage.getByText(LIMIT).count(), 1, 'once, and not in each line');
+    await page.unroute('**/api/v1/usage');
+    await show('Events');
+
     await page.route('**/api/v1/stream*', refuse);
     const inAnHour = () =>
       page.evaluate<string>('new Date(Date.now() + 3_600_000).toLocaleTimeString("en-GB")');

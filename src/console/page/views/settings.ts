@@ -71,6 +71,9 @@ function Usage({ round }: { round: number }): VNode {
   const usage = useLoaded<AccountUsage>(USAGE, round).reply;
   const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS, round).reply;
   const summary = useLoaded<DeliverySummary>(SUMMARY, round).reply;
+  const refusals = [usage, webhooks, summary].flatMap((reply) =>
+    reply?.ok === false ? [reply.message] : [],
+  );
   const row = (what: string, count: VNode | string, most: VNode | string): VNode =>
     html`<tr><th scope="row">${what}</th><td class="number">${count}</td><td class="number">${most}</td></tr>`;
   return html`<section aria-label="Usage">
@@ -102,6 +105,7 @@ function Usage({ round }: { round: number }): VNode {
         )}
       </tbody>
     </table>
+    ${[...new Set(refusals)].map((message) => html`<p class="error" role="alert">${message}</p>`)}
     <p>A plan may say otherwise. Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
       unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
     <${CallBehind} call=${{ method: 'GET', path: USAGE }} /><${CallBehind} call=${{ method: 'GET', path: SUMMARY }} />
@@ -113,5 +117,5 @@ function shown<T>(
   text: (answer: Extract<Reply<T>, { ok: true }>) => VNode | string,
 ): VNode | string {
   if (reply === null) return '…';
-  return reply.ok ? text(reply) : reply.message;
+  return reply.ok ? text(reply) : '–';
 }
