@@ -531,10 +531,12 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
   };
 
   test('a webhook that was made is counted beside it; one that the service has paused says why, and is resumed', async () => {
+    await opened.admin.run('key:create', '--email', OWNER, '--scopes', 'read_devices');
     const { page, logIn: enter, show } = await opened.visitAgain();
     await enter(OWNER);
     await show('Settings');
     await page.getByRole('row', { name: /^Webhooks 0 100$/ }).waitFor();
+    await page.getByRole('button', { name: /^Change fk_/ }).waitFor(); // it has no name
     await page.route('**/api/v1/webhooks?limit=200', async (route) => {
       const response = await route.fetch();
       const { data, meta } = await response.json();

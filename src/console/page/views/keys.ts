@@ -64,7 +64,7 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
     ${
       revoked_at === null && !hasEnded
         ? mayChange() &&
-          html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name}`} onClick=${() => setOpen(!isOpen)}>Change</button>
+          html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name || prefix}`} onClick=${() => setOpen(!isOpen)}>Change</button>
           <${Confirm} label="Revoke" sure="Revoke permanently" run=${revoke} />`
         : html`<em>${revoked_at === null ? 'ended' : 'revoked'}</em>`
     }
@@ -82,8 +82,8 @@ function ChangeKey({ apiKey, reload, close }: { apiKey: Key; reload: () => void;
     close();
     reload();
   };
-  const { name, scopes, allowlist } = apiKey;
-  return html`<${Panel} label=${`Change ${name}`} close=${close}>
+  const { name, prefix, scopes, allowlist } = apiKey;
+  return html`<${Panel} label=${`Change ${name || prefix}`} close=${close}>
     <${KeyForm} label="Key" button="Save" sending=${sending} submit=${submit} apiKey=${apiKey} />
     <${CallBehind} call=${{ method: 'PATCH', path, body: { name, scopes, allowlist } }} />
   <//>`;
