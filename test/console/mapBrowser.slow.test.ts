@@ -431,7 +431,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await visitor.logIn(LARGE_OWNER);
     const status = page.getByRole('group', { name: 'Status' });
     await page.getByText(/^2 400 vehicles, most of them in clusters/).waitFor();
-    await status.getByRole('button', { name: 'moving 1 800' }).waitFor();
+    await status.getByRole('button', { name: 'moving 1\u00a0800' }).waitFor();
     await shows(page, 'cluster');
     assert.deepEqual(await violationsIn(page), [], 'clusters');
     await status.getByRole('button', { name: 'parked 600' }).click();

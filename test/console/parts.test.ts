@@ -300,6 +300,10 @@ test('what ages is told in its largest unit, and never in the future', () => {
   for (const [seconds, text] of told) assert.equal(agoText(seconds), text);
 });
 
+test('a number is not broken at the end of a line', () => {
+  assert.equal(counted(123_286, 'point'), '123\u00a0286 points');
+});
+
 test('one of something is not many', () => {
   assert.deepEqual(
     [counted(0, 'point'), counted(1, 'point'), counted(2, 'entry', 'entries')],

@@ -67,7 +67,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await useWebhook(t, visitor);
     await visitor.show('Events');
     await visitor.show('Settings');
-    await page.getByRole('row', { name: /^Areas 1 20 000$/ }).waitFor();
+    await page.getByRole('row', { name: /^Areas 1 20\s000$/ }).waitFor();
     await page.getByRole('row', { name: /^Deliveries .* 2 delivered, 0 given up/ }).waitFor();
     await visitor.show('Areas');
     await page.getByRole('button', { name: 'New area' }).click();

@@ -59,9 +59,9 @@ export function counted(count: number, noun: string, nouns = `${noun}s`): string
 
 const NUMBERS = new Intl.NumberFormat('en');
 
-/** 20 000 */
+/** 20 000, which no line break comes between. */
 export function grouped(count: number): string {
-  return NUMBERS.format(count).replaceAll(',', ' ');
+  return NUMBERS.format(count).replaceAll(',', '\u00a0');
 }
 
 /** A length of time as the API writes it in sentences (formatDuration): "42 s", "4 min 30 s", "36 h", "3 days 2 h". */

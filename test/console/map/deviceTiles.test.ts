@@ -107,6 +107,6 @@ describe('a tile of devices as the console reads it', () => {
     const one = { moving: 1_234_000, parked: 0, offline: 1, unknown: 0 };
     const { label } = clusterLook(one, colors);
     assert.equal(label, '1.2M');
-    assert.equal(clusterText(one), '1 234 001 vehicles: 1 234 000 moving, 1 offline');
+    assert.equal(clusterText(one), '1\u00a0234\u00a0001 vehicles: 1\u00a0234\u00a0000 moving, 1 offline');
   });
 });
