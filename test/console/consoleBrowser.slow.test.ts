@@ -57,6 +57,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByLabel('Password').waitFor();
     assert.equal((await callApi(opened.pod, 'GET', '/v1/devices', { token })).status, 403);
     assert.equal(await page.getByText('Your session').count(), 0);
+    await focused(page, 'E-mail');
     assert.deepEqual(complaints, []);
     await enter(OWNER);
     const another = String(await page.evaluate("sessionStorage.getItem('fleet-session')"));

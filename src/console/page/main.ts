@@ -1,5 +1,5 @@
 import { type FunctionComponent, render, type VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { addressOf, followAddress, forgetChoices, shownView, VIEW_NAMES, type ViewName } from './address.ts';
 import { askRoleAgain, logIn, logOut, mayChange, roleNote, sessionEnd, token } from './api.ts';
 import { endDraft } from './areaDraft.ts';
@@ -98,6 +98,9 @@ function timeOf(ms: number): string {
 function Login(): VNode {
   const [error, setError] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const first = useRef<HTMLInputElement>(null);
+  // Browsers heed autofocus once for a page: not after a logout.
+  useLayoutEffect(() => first.current?.focus(), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget as HTMLFormElement);
@@ -109,7 +112,7 @@ function Login(): VNode {
     <h1>Fleet</h1>
     <p role="status">${sessionEnd.value}</p>
     <form onSubmit=${submit}>
-      <label>E-mail <input name="email" type="email" autocomplete="username" required autofocus /></label>
+      <label>E-mail <input ref=${first} name="email" type="email" autocomplete="username" required /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
       <p class="error" role="alert">${error}</p>
       <button class="main" disabled=${isBusy}>Log in</button>
