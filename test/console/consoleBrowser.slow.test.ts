@@ -77,6 +77,10 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByLabel('Search').fill('van');
     await page.getByRole('button', { name: 'Van 12' }).click();
     await page.getByLabel('Chosen: Van 12').waitFor();
+    await page.getByRole('button', { name: 'Close' }).press('Enter');
+    await focused(page, 'Map');
+    await page.getByRole('button', { name: 'Bus 3' }).press('Enter');
+    await focused(page, 'Chosen: Bus 3');
     await show('Devices');
     await page.getByText('2 of 2 devices').waitFor();
     const row = page.getByRole('row', { name: 'Bus 3' });
@@ -203,6 +207,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
       [String(count), String(count)],
     );
     await inPage('main li');
+    await show('Areas');
+    await page.getByRole('button', { name: 'New area' }).waitFor();
+    assert.equal(await page.evaluate("document.querySelector('main').scrollTop"), 0, 'another view');
 
     await show('Devices');
     await page.locator(`table[aria-rowcount="${count + 1}"]`).waitFor();

@@ -62,7 +62,7 @@ function Shell(): VNode {
     <${RoleNote} />
     <div class=${isWithMap ? 'with-map' : ''}>
       <${MapPane} isShown=${isWithMap} />
-      <main><h2>${shown}</h2><${View} /></main>
+      <main key=${shown}><h2 tabindex="-1">${shown}</h2><${View} /></main>
     </div>
   `;
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { mayChange } from '../api.ts';
 import { changeFilters, filters } from '../filters.ts';
 import { changeOf, type KnownDevice, nameOf } from '../fleet.ts';
@@ -156,7 +156,18 @@ function VehicleRow({ device, version: _, tabIndex, pick, ...place }: VehicleRow
 function Card({ device }: { device: KnownDevice }): VNode {
   const { location, imei, status } = device;
   const [isSharing, setSharing] = useState(false);
-  return html`<section aria-label=${`Chosen: ${nameOf(device)}`}>
+  const place = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const card = place.current;
+    // The list that was here may have been scrolled, and its row had the focus; a click on the map leaves the focus there.
+    card?.closest('main')?.scrollTo(0, 0);
+    if (isFocusLost()) card?.focus();
+    return () => {
+      if (isFocusLost() || card?.contains(document.activeElement))
+        document.querySelector<HTMLElement>('main h2')?.focus();
+    };
+  }, []);
+  return html`<section ref=${place} tabindex="-1" aria-label=${`Chosen: ${nameOf(device)}`}>
     <h3>${nameOf(device)}</h3>
     <p><span class=${`status ${status}`}>${status}</span>${
       location === null
@@ -182,6 +193,10 @@ function Card({ device }: { device: KnownDevice }): VNode {
     <${VehicleDay} key=${imei} imei=${imei} />
     ${askedDay.value === null && html`<${HoursTrail} imei=${imei} />`}
   </section>`;
+}
+
+function isFocusLost(): boolean {
+  return document.activeElement === null || document.activeElement === document.body;
 }
 
 function HoursTrail({ imei }: { imei: string }): VNode {
