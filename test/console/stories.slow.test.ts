@@ -306,6 +306,14 @@ describe('the stories of six people', { skip: withoutBrowser() }, () => {
     const { page, show } = await enter();
     const refused = refusalsOf(page);
     await page.getByText('Viewer', { exact: true }).waitFor();
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 360, height: 640 });
+    const rows = () =>
+      page.evaluate<number>(
+        "new Set([...document.querySelectorAll('header button')].map((button) => button.offsetTop)).size",
+      );
+    await waitForEqual(rows, 1, 'the rows of buttons on a telephone');
+    if (size !== null) await page.setViewportSize(size);
     await find(page, 'Van 12');
     await page.getByRole('button', { name: 'Follow' }).waitFor();
     await pressAll(page);
