@@ -348,6 +348,32 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
+  test('an area that is opened from another view comes into the part that no panel covers, also where little is free', async () => {
+    const { page, complaints, show } = await enter();
+    const token = await logIn(opened.pod, OWNER);
+    const { body } = await callApi(opened.pod, 'GET', '/v1/areas', { token });
+    const { id } = body.data.find(({ name }: { name: string }) => name === AREA.name);
+    for (const height of [600, 490]) {
+      await page.setViewportSize({ width: 480, height });
+      await page.evaluate("location.hash = '#areas'"); // a test before may have chosen it
+      await page.getByLabel(`Who is in ${AREA.name}`).waitFor({ state: 'detached' });
+      await show('Map');
+      await jump(page, '{ center: [179, -17], zoom: 12 }');
+      await rest(page);
+      await show('Devices');
+      await page.evaluate(`location.hash = '#area/${id}'`);
+      await page.getByLabel(`Who is in ${AREA.name}`).waitFor();
+      const isFree = () =>
+        page.evaluate<boolean>(`(() => {
+          const { y } = ${MAP}.project([${AREA.center.lng}, ${AREA.center.lat}]);
+          const { top, bottom } = ${MAP}.getPadding();
+          return y > top && y < ${MAP}.getContainer().clientHeight - bottom;
+        })()`);
+      await waitFor(isFree, `the area is not in sight at a height of ${height}`);
+    }
+    assert.deepEqual(complaints, []);
+  });
+
   test('draws the draft of an area, and the pointer changes it', async () => {
     const { page, complaints } = await enter();
     const draft = (run: string) =>
@@ -430,14 +456,14 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     );
     await visitor.logIn(LARGE_OWNER);
     const status = page.getByRole('group', { name: 'Status' });
-    await page.getByText(/^2 400 vehicles, most of them in clusters/).waitFor();
+    await page.getByText(/^2\s400 vehicles, most of them in clusters/).waitFor();
     await status.getByRole('button', { name: 'moving 1\u00a0800' }).waitFor();
     await shows(page, 'cluster');
     assert.deepEqual(await violationsIn(page), [], 'clusters');
     await status.getByRole('button', { name: 'parked 600' }).click();
     await page.getByText(/^600 vehicles, most/).waitFor();
     await status.getByRole('button', { name: 'parked 600' }).click();
-    await page.getByText(/^2 400 vehicles, most/).waitFor();
+    await page.getByText(/^2\s400 vehicles, most/).waitFor();
     await opened.pod.points([send(3, 41.9, 12.4, { recorded_at: Date.now() - 50_000, alarm: 'first' })]);
 
     const isShown = (n: number) => page.evaluate<boolean>(`${VIEW}.vehicleAt('${trucks[n]}') !== null`);

@@ -1,4 +1,4 @@
-import type { Map as MapLibre } from 'maplibre-gl';
+import type { LngLatBoundsLike, Map as MapLibre } from 'maplibre-gl';
 
 /** A rectangle on the screen, in pixels. */
 export interface Rect {
@@ -16,6 +16,8 @@ export interface Padding {
   readonly bottom: number;
 }
 
+/** Around what the map goes to. */
+const MARGIN_PX = 60;
 /** Less is not free: what is flown to would stand under an edge. */
 const FREE_MIN_PX = 80;
 
@@ -64,4 +66,44 @@ export function centreInFreePart(map: MapLibre, changed = (): void => undefined)
     changes.disconnect();
     map.off('resize', pad);
   };
+}
+
+/** Where a map is sent, by one who may do so while another view is shown. */
+export class Camera {
+  readonly #map: MapLibre;
+  #waiting: (() => void) | null = null;
+
+  constructor(map: MapLibre) {
+    this.#map = map;
+    map.on('resize', () => {
+      if (this.#waiting !== null) this.onceShown(this.#waiting);
+    });
+  }
+
+  /**
+   * Does it now, or once the map is shown; the last one alone waits. While another view is shown, and a moment longer, the map
+   * has a size that is not its own, and would go elsewhere, or nowhere.
+   */
+  onceShown(move: () => void): void {
+    const { clientWidth, clientHeight } = this.#map.getContainer();
+    const canvas = this.#map.getCanvas();
+    const isSized = canvas.clientWidth === clientWidth && canvas.clientHeight === clientHeight;
+    const isShown = clientWidth > 0 && isSized;
+    this.#waiting = isShown ? null : move;
+    if (isShown) move();
+  }
+
+  /** The part of the map that no panel covers, in pixels of the map. */
+  get free(): Rect {
+    const { clientWidth, clientHeight } = this.#map.getCanvas();
+    const { left = 0, top = 0, right = 0, bottom = 0 } = this.#map.getPadding();
+    return { left, top, right: clientWidth - right, bottom: clientHeight - bottom };
+  }
+
+  /** The margin is smaller where little is free: nothing would fit between large ones. */
+  goTo(bounds: LngLatBoundsLike, maxZoom: number): void {
+    const { left, top, right, bottom } = this.free;
+    const padding = Math.min(MARGIN_PX, (right - left) / 4, (bottom - top) / 4);
+    this.#map.fitBounds(bounds, { padding, maxZoom });
+  }
 }

@@ -20,7 +20,7 @@ import { boxOf } from './box.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
 import { drawClusters } from './drawClusters.ts';
-import { centreInFreePart } from './freePart.ts';
+import { Camera, centreInFreePart } from './freePart.ts';
 import {
   choose,
   chosen,
@@ -93,6 +93,7 @@ export class MapView {
     draft: draftOverlay(),
   };
   readonly #label: SpotLabel;
+  readonly #sent: Camera;
   readonly #stops: (() => void)[] = [];
   #style: (scheme: Scheme) => StyleSpecification | string = baseStyle;
   /** The area that the map was moved to. */
@@ -122,6 +123,12 @@ export class MapView {
     this.#fitted.camera = this.#camera();
     this.#labels.addTo(this.map);
     this.#layer.addTo(this.map);
+    this.#stops.push(
+      centreInFreePart(this.map, () => {
+        if (!isLarge.peek()) this.#fit(this.#table.places(nowSeconds()));
+      }),
+    );
+    this.#sent = new Camera(this.map); // with each new size the free part is known first
     this.#connect();
   }
 
@@ -175,9 +182,6 @@ export class MapView {
     rest();
     this.#stops.push(
       onScheme(() => map.setStyle(this.#style(scheme()), { diff: false })),
-      centreInFreePart(map, () => {
-        if (!isLarge.peek()) this.#fit(this.#table.places(nowSeconds()));
-      }),
       shownFleet.listen((changed) => {
         const now = nowSeconds();
         for (const device of changed) {
@@ -207,7 +211,7 @@ export class MapView {
         const bounds = boundsOf([day.value, otherDay.value].flatMap((shown) => shown?.points ?? []));
         if (bounds === null) return;
         this.#fitted.camera = NOWHERE;
-        this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
+        this.#sent.onceShown(() => this.#sent.goTo(bounds, STREET_ZOOM));
       }),
       effect(() => {
         const id = chosenArea.value;
@@ -268,11 +272,12 @@ export class MapView {
     const bounds = area === undefined ? null : areaBounds(area);
     if (bounds === null) return false;
     const [west, south, east, north] = bounds;
-    const { x, y } = this.#project({ lng: (west + east) / 2, lat: (south + north) / 2 });
-    const { clientWidth, clientHeight } = this.map.getCanvas();
-    const { top = 0, right = 0, bottom = 0 } = this.map.getPadding();
-    const isInSight = x >= 0 && y >= top && x <= clientWidth - right && y <= clientHeight - bottom;
-    if (!isInSight) this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
+    this.#sent.onceShown(() => {
+      const { x, y } = this.#project({ lng: (west + east) / 2, lat: (south + north) / 2 });
+      const { top, right, bottom } = this.#sent.free;
+      const isInSight = x >= 0 && y >= top && x <= right && y <= bottom;
+      if (!isInSight) this.#sent.goTo(bounds, STREET_ZOOM);
+    });
     return true;
   }
 
