@@ -370,6 +370,9 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
           return y > top && y < ${MAP}.getContainer().clientHeight - bottom;
         })()`);
       await waitFor(isFree, `the area is not in sight at a height of ${height}`);
+      await jump(page, '{ center: [179, -17], zoom: 12 }');
+      await page.getByRole('button', { name: AREA.name, pressed: true }).click();
+      await waitFor(isFree, 'the area that was chosen already is not in sight again');
     }
     assert.deepEqual(complaints, []);
   });

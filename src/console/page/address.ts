@@ -8,6 +8,7 @@ import {
   chosenArea,
   comparedWith,
   seek,
+  seekArea,
   type TimeSpan,
 } from './map/mapState.ts';
 import { eventFilters, eventFiltersIn, eventQuery, NO_EVENT_FILTERS } from './views/eventFilters.ts';
@@ -87,7 +88,7 @@ export function forgetChoices(): void {
   batch(() => {
     clearFilters();
     choose(null);
-    chosenArea.value = null;
+    seekArea(null);
     askedPresence.value = null;
     askedEvent.value = null;
     eventFilters.value = NO_EVENT_FILTERS;
@@ -131,7 +132,7 @@ function show(hash: string): void {
       comparedWith.value = other;
     }
     if (view === 'Areas') {
-      chosenArea.value = areaId;
+      if (areaId !== chosenArea.peek()) seekArea(areaId);
       askedPresence.value = spanIn(hash);
     }
     if (view !== 'Events') return;

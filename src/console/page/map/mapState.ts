@@ -42,6 +42,8 @@ export const onSpot = signal<Near | null>(null);
 /** The number of vehicles in the drawn clusters, and the path of one of their tiles; null: no cluster is drawn. */
 export const clustered = signal<{ readonly vehicles: number; readonly path: string } | null>(null);
 export const chosenArea = signal<number | null>(null);
+/** The area that the map is to move to; null when it has. */
+export const soughtArea = signal<number | null>(null);
 /** A time, from its first moment to its last. */
 export interface TimeSpan {
   readonly fromMs: number;
@@ -71,4 +73,10 @@ export function seek(imei: string): void {
   choose(imei);
   onSpot.value = null;
   sought.value = imei;
+}
+
+/** Chooses an area, or none, and moves the map to it unless it is in sight. */
+export function seekArea(id: number | null): void {
+  chosenArea.value = id;
+  soughtArea.value = id;
 }

@@ -33,6 +33,7 @@ import {
   onSpot,
   otherDay,
   sought,
+  soughtArea,
 } from './mapState.ts';
 import {
   AREA_LAYERS,
@@ -96,8 +97,6 @@ export class MapView {
   readonly #sent: Camera;
   readonly #stops: (() => void)[] = [];
   #style: (scheme: Scheme) => StyleSpecification | string = baseStyle;
-  /** The area that the map was moved to. */
-  #shownArea: number | null = null;
   /** How many devices were fitted into the view, and how it was then. */
   #fitted = { devices: 0, camera: '' };
 
@@ -214,9 +213,8 @@ export class MapView {
         this.#sent.onceShown(() => this.#sent.goTo(bounds, STREET_ZOOM));
       }),
       effect(() => {
-        const id = chosenArea.value;
-        if (id === null) this.#shownArea = null;
-        else if (id !== this.#shownArea && this.#showArea(id)) this.#shownArea = id;
+        const id = soughtArea.value;
+        if (id !== null && this.#showArea(id)) soughtArea.value = null;
       }),
       tracks.close,
       drawAreas(this.#overlays.areas),

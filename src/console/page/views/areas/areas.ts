@@ -8,7 +8,7 @@ import { Time } from '../../format.ts';
 import { Panel } from '../../forms.ts';
 import { Icon } from '../../icons.ts';
 import { events } from '../../liveFleet.ts';
-import { askedPresence, chosenArea, drawnAreas } from '../../map/mapState.ts';
+import { askedPresence, chosenArea, drawnAreas, seekArea } from '../../map/mapState.ts';
 import { CallBehind, counted, duration, html, List } from '../../parts.ts';
 import type { Area, AreaDevice, AreaOverlap } from '../../types.ts';
 import { useAreas } from '../eventBar.ts';
@@ -31,20 +31,17 @@ export function Areas(): VNode {
   const { reply, reload } = useLoaded<readonly Area[]>(path);
   const listed = reply?.ok ? reply.data : [];
   const chosen = [...listed, ...drawnAreas.value.areas].find(({ id }) => id === chosenArea.value);
-  const choose = (id: number | null): void => {
-    chosenArea.value = id;
-  };
   const begin = (area: Area | null): void => {
     setSaid('');
     beginDraft(area);
   };
   const done = (message: string): void => {
     setSaid(message);
-    choose(null);
+    seekArea(null);
     reload();
   };
   const row = (area: Area): VNode => html`<li key=${area.id}>
-    <button type="button" class="row" aria-pressed=${chosen?.id === area.id} onClick=${() => choose(area.id)}>
+    <button type="button" class="row" aria-pressed=${chosen?.id === area.id} onClick=${() => seekArea(area.id)}>
       <svg class="swatch" aria-hidden="true"><rect width="12" height="12" rx="3" fill=${area.color} /></svg>${area.name}<small>${area.type}${area.dwell_seconds > 0 ? `, after ${duration(area.dwell_seconds)}` : ''}</small>
     </button>
   </li>`;
@@ -52,7 +49,7 @@ export function Areas(): VNode {
     <button type="button" class=${areaDraft.value === null ? 'main' : ''} onClick=${() => begin(null)}><${Icon} name="add" />${mayChange() ? 'New area' : 'Try an area'}</button>
     <p role="status">${said}</p>
     <${AreaForm} key=${areaDraft.value?.id} done=${done} />
-    ${chosen !== undefined && html`<${ChosenArea} key=${chosen.id} area=${chosen} edit=${() => begin(chosen)} close=${() => choose(null)} />`}
+    ${chosen !== undefined && html`<${ChosenArea} key=${chosen.id} area=${chosen} edit=${() => begin(chosen)} close=${() => seekArea(null)} />`}
     ${
       (listed.length > 0 || text !== '') &&
       html`<label>Find an area <input type="search" autocomplete="off" value=${text}
