@@ -143,7 +143,7 @@ function crossingOf(row: RawCrossing): RecordedCrossing {
   };
 }
 
-/** Whether the shape, the minimum stay or the owner of an area has ever been changed. A new name or color is no such change. */
+/** Whether the shape, the minimum stay or the owner of an area has ever been changed; its name and color do not count. */
 export async function selectHasPastForms(sql: Sql, areaId: number): Promise<boolean> {
   const rows = await sql`select from area_revision where area_id = ${areaId} and revision > 1 limit 1`;
   return rows.length > 0;

@@ -78,7 +78,7 @@ export class BulkCalls {
     let readUntilMs = 0;
     let isMade = false;
     return {
-      // HEAD asks for the length of what is never made.
+      // For HEAD the body is never made, so its length is not known.
       get bytes() {
         return isMade ? json.bytes : null;
       },

@@ -17,7 +17,7 @@ const CHECK_INTERVAL_MS = 5_000;
 const SILENCE_TIMEOUT_MS = 150_000;
 /** How long a client whose request cannot be read has to read why. */
 const LINGER_MS = 1_000;
-/** Several times as many as a client sends that does not wait for answers (RFC 9112 section 9.3.2). */
+/** Of one connection: more than a client has use for that pipelines to hide the latency (RFC 9112 section 9.3.2). */
 export const WAITING_REQUESTS_MAX = 64;
 /** How often a closing server looks for connections that became idle. */
 const SWEEP_INTERVAL_MS = 50;

@@ -68,15 +68,16 @@ describe('calls that have arrived together', () => {
     const lists = [1, 2, 3].map((owner) => call('bulk', owner, `list ${owner}`));
     const polls = [1, 2, 3].map((owner) => call('poll', owner, `poll ${owner}`));
     await Promise.all([...lists, ...polls]);
-    // On a busy machine a turn may be over after one poll, and then the next list goes on.
-    const order = answered.join(', ').replace(/list [23], (?=.*poll)/g, '');
-    assert.match(order, /^list 1, poll 1, poll 2, poll 3(, list \d)*$/);
-    assert.doesNotMatch(answered.join(', '), /list \d, list \d, .*poll/);
+    const kinds = answered.map((name) => name.slice(0, 4));
+    assert.deepEqual(kinds.toSorted(), ['list', 'list', 'list', 'poll', 'poll', 'poll']);
     assert.deepEqual(
-      answered.map((name) => (name.startsWith('list') ? 'bulk' : 'poll')),
       waited,
+      kinds.map((kind) => (kind === 'list' ? 'bulk' : 'poll')),
     );
-    assert.equal(answered.length, 6);
+    // How many polls fit into a turn depends on the machine; at least one follows each list while polls wait.
+    const lastPoll = kinds.lastIndexOf('poll');
+    for (let n = 0; n < lastPoll; n++)
+      assert.ok(kinds[n] === 'poll' || kinds[n + 1] === 'poll', answered.join(', '));
   });
 
   test('whose caller has left are not answered', async () => {

@@ -50,4 +50,33 @@ describe('requests that do not wait for answers', () => {
     await closed;
     assert.equal(begun, WAITING_REQUESTS_MAX + 1);
   });
+
+  test('do not keep a client of another connection from its answers', async (t) => {
+    const server = createHttpServer((request, response) => {
+      if (request.url === '/other') response.end('hello');
+    });
+    const port = await listen(server, 0, '127.0.0.1');
+    const greedy = Array.from({ length: 20 }, () => connect(port, '127.0.0.1'));
+    const other = connect(port, '127.0.0.1');
+    t.after(() => {
+      for (const socket of [...greedy, other]) socket.destroy();
+      server.closeAllConnections();
+      server.close();
+    });
+    let text = '';
+    other.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+    const cut = greedy.map((socket) => {
+      socket.on('error', () => undefined);
+      socket.write(REQUEST.repeat(2_000));
+      return new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    });
+    for (let answers = 1; answers <= 3; answers++) {
+      other.write('GET /other HTTP/1.1\r\nHost: x\r\n\r\n');
+      await waitFor(() => answersIn(text) === answers);
+    }
+    await Promise.all(cut);
+    assert.equal(other.destroyed, false);
+  });
 });
