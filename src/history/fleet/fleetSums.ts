@@ -11,7 +11,7 @@ const HEAP_MB = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 48 };
 /** The sums of one call. */
 export interface SumsOfCall {
   /**
-   * Adds the points of the next statement, when those of the one before are added: the caller has them no more. Rejects with
+   * Adds the points of the next statement, after those of the ones before: the caller has them no more. Rejects with
    * DamagedPoints.
    */
   add(part: PointsRead): Promise<readonly EndedDevice[]>;
@@ -19,7 +19,8 @@ export interface SumsOfCall {
   end(): void;
 }
 
-interface OpenCall {
+/** A part that is being added, or waits for it. */
+interface OpenPart {
   resolve: (ended: readonly EndedDevice[]) => void;
   reject: (error: Error) => void;
 }
@@ -30,7 +31,8 @@ interface OpenCall {
  * call. How many calls there are at a time is for the caller to limit.
  */
 export class FleetSums {
-  readonly #calls = new Map<number, OpenCall | null>();
+  /** Their parts are answered in the order in which they came. */
+  readonly #calls = new Map<number, OpenPart[]>();
   readonly #thread = new IdleThread<SumsTask, SumsReply>({
     entry: new URL('./fleetSumsThread.ts', import.meta.url),
     does: 'adds up points',
@@ -44,12 +46,13 @@ export class FleetSums {
   begin(accountId: number, { days, ...request }: FleetSummaryRequest): SumsOfCall {
     const call = ++this.#lastNumber;
     this.#thread.tell({ call, kind: 'begin', accountId, request, timeZone: days.timeZone });
-    this.#calls.set(call, null);
+    this.#calls.set(call, []);
     return {
       add: (part) =>
         new Promise((resolve, reject) => {
-          if (!this.#calls.has(call)) throw new Error('the thread that had begun the call has ended');
-          this.#calls.set(call, { resolve, reject });
+          const parts = this.#calls.get(call);
+          if (parts === undefined) throw new Error('the thread that had begun the call has ended');
+          parts.push({ resolve, reject });
           this.#thread.tell({ call, kind: 'add', part }, packedBytesOf(part));
         }),
       end: () => {
@@ -65,9 +68,8 @@ export class FleetSums {
   }
 
   #hear(reply: SumsReply): void {
-    const open = this.#calls.get(reply.call);
-    if (open === undefined || open === null) return; // given up
-    this.#calls.set(reply.call, null);
+    const open = this.#calls.get(reply.call)?.shift();
+    if (open === undefined) return; // given up
     if (reply.kind === 'added') open.resolve(reply.ended);
     else if (reply.kind === 'damaged') open.reject(new DamagedPoints(reply.damage));
     else open.reject(new Error(`points could not be added up: ${reply.error}`));
@@ -75,7 +77,7 @@ export class FleetSums {
 
   /** Its calls cannot go on: what they have added up is lost. */
   #lose(error: Error): void {
-    for (const open of this.#calls.values()) open?.reject(error);
+    for (const { reject } of [...this.#calls.values()].flat()) reject(error);
     this.#calls.clear();
   }
 }

@@ -27,9 +27,9 @@ export interface FleetSummaryPorts extends FleetPointPorts {
 
 /**
  * What each of many devices did in a period, in the order of IMEIs. Each item has the devices whose points end with what one
- * statement has read, which may be none. The next statement runs ahead; no connection is held between statements. A device
- * that is deleted or leaves the worlds of the reader is left out. Takes memory for the points of a statement or two,
- * and for the periods of some devices. Rejects with DamagedPoints.
+ * statement has read, which may be none. While the points of one statement are added up, those of the next wait for it and
+ * the one after runs; no connection is held between statements. A device that is deleted or leaves the worlds of the reader is
+ * left out. Takes memory for the points of three statements, and for the periods of some devices. Rejects with DamagedPoints.
  */
 export async function* summarizeFleet(
   ports: FleetSummaryPorts,
@@ -51,10 +51,9 @@ export async function* summarizeFleet(
       const days = (devices.length * (toMs - fromMs)) / DAY_MS;
       const isShort = days < FEW_DAYS && devices.length < DEVICES_AT_A_TIME;
       sums ??= isShort ? inTurnsOf(ports, accountId, request) : ports.sums.begin(accountId, request);
-      for await (const points of readInOrder(ranges, read)) {
-        const ended = await sums.add(points);
-        yield ended.map(({ n, periods }) => ({ device: devices[n - before] as Device, periods }));
-      }
+      const first = before;
+      for await (const ended of oneAhead(readInOrder(ranges, read), sums.add))
+        yield ended.map(({ n, periods }) => ({ device: devices[n - first] as Device, periods }));
       before += devices.length;
       const last = devices.at(-1);
       if (last === undefined || devices.length < DEVICES_AT_A_TIME) return;
@@ -63,6 +62,22 @@ export async function* summarizeFleet(
   } finally {
     sums?.end();
   }
+}
+
+/** The results of `work` for all items, in order. It begins with an item before the result of the one before is there. */
+async function* oneAhead<Item, Result>(
+  items: AsyncIterable<Item>,
+  work: (item: Item) => Promise<Result>,
+): AsyncGenerator<Result, void, undefined> {
+  let working: Promise<Result> | null = null;
+  for await (const item of items) {
+    const next = work(item);
+    // The caller may have left when it fails. If it still waits, it gets the error.
+    next.catch(() => undefined);
+    if (working !== null) yield await working;
+    working = next;
+  }
+  if (working !== null) yield await working;
 }
 
 /** Adds up in turns with all other work of the service. */

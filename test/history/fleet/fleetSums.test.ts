@@ -85,6 +85,24 @@ describe('the thread that adds up points', () => {
     }
   });
 
+  test('takes further parts of a call while it adds up the first, and answers them in order', async () => {
+    const own = new DeviceSums(request());
+    const parts = [1, 2, 3, 4].map((seed) => partOf([stored(0, track(300 * (5 - seed), seed))]));
+    const expected = parts.map((part) => inOneGo(own.add(part)));
+    const call = sums.begin(1, request());
+    const order: number[] = [];
+    const added = await Promise.all(
+      parts.map(async (part, n) => {
+        const ended = await call.add(part);
+        order.push(n);
+        return ended;
+      }),
+    );
+    assert.deepEqual(added, expected);
+    assert.deepEqual(order, [0, 1, 2, 3]);
+    call.end();
+  });
+
   test('gives an account its turn while another one has much to add up', async () => {
     const heavy = partOf(Array.from({ length: 200 }, (_, n) => stored(n, track(4_000, n))));
     const light = partOf([stored(0, track(100, 1))]);
@@ -116,9 +134,9 @@ describe('the thread that adds up points', () => {
     const own = new FleetSums();
     const [first, second] = [own.begin(1, request()), own.begin(2, request())];
     await first.add(partOf([stored(0, track(10, 1))]));
-    const adding = first.add(partOf(Array.from({ length: 50 }, (_, n) => stored(n, track(4_000, n)))));
-    const [failed] = await Promise.all([assert.rejects(adding, /has ended/), own.close()]);
-    assert.equal(failed, undefined);
+    const many = partOf(Array.from({ length: 50 }, (_, n) => stored(n, track(4_000, n))));
+    const adding = [first.add(many), first.add(many)];
+    await Promise.all([...adding.map((each) => assert.rejects(each, /has ended/)), own.close()]);
     await assert.rejects(second.add(partOf([])), /has ended/);
     first.end();
     second.end();
