@@ -25,11 +25,11 @@ const AT_ONCE_MS = 1;
  * How long a group rests, by the time that it took to serve it: the one where the event loop was busy for at most such a
  * share of the time, the other where it was for more than the higher one.
  */
-const REST_SHARES = { idle: 0.25, busy: 9 };
+const REST_SHARES = { idle: 0.25, busy: 11 };
 const BUSY = { from: 0.2, to: 0.7 };
 /** One rest is short and may have been a busy moment. */
 const BUSY_HALF_LIFE_MS = 250;
-const REST_MAX_MS = 500;
+const REST_MAX_MS = 600;
 /** After Postgres could not be asked. */
 const RETRY_MS = 1_000;
 
@@ -336,7 +336,7 @@ export class Streams {
 
 /**
  * How long a group rests that was served for so long: a quarter of it where the pod has little else to do, so that readers
- * are told soon, and nine times as long where it is busy, so that many readers take a tenth of a core. `busy`: 0 to 1.
+ * are told soon, and eleven times as long where it is busy, so that many readers take a twelfth of a core. `busy`: 0 to 1.
  */
 export function restMs(servedMs: number, busy: number): number {
   const weight = Math.min(1, Math.max(0, (busy - BUSY.from) / (BUSY.to - BUSY.from)));
