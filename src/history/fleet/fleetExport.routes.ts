@@ -22,10 +22,14 @@ import {
 import { EXPORT_TYPES, type ExportFormat, encoderOf, fileHeaders } from '../exportFormats.ts';
 import type { TimeWindow } from '../packedPoints.sql.ts';
 import { PAGE_POINTS } from '../points.sql.ts';
-import type { HistoryReader } from '../readHistoryCall.ts';
+import {
+  FLEET_WINDOW_ERRORS,
+  FLEET_WINDOW_PARAMETERS,
+  type HistoryReader,
+  readFleetWindow,
+} from '../readHistoryCall.ts';
 import { CHOICE_ERRORS, CHOICE_PARAMETERS, type DeviceChoice, readDeviceChoice } from './chosenDevices.ts';
 import { type DevicePage, type FleetPointPorts, fleetPoints } from './fleetPoints.ts';
-import { FLEET_WINDOW_ERRORS, FLEET_WINDOW_PARAMETERS, readFleetWindow } from './fleetWindow.ts';
 
 const FLEET_FORMATS = ['ndjson', 'csv', 'parquet'] as const satisfies readonly ExportFormat[];
 const FLEET_FORMAT = choiceParameter('format', FLEET_FORMATS, 'The kind of file.', 'ndjson');

@@ -26,6 +26,7 @@ import {
 } from '../exportFile.ts';
 import { fileHeaders } from '../exportFormats.ts';
 import type { TimeWindow } from '../packedPoints.sql.ts';
+import { FLEET_WINDOW_ERRORS, FLEET_WINDOW_PARAMETERS, readFleetWindow } from '../readHistoryCall.ts';
 import type { Period } from '../summary/calendarLedger.ts';
 import type { LocalDays } from '../summary/localDays.ts';
 import type { SummaryPeriods } from '../summary/summary.ts';
@@ -47,7 +48,6 @@ import {
   fleetPeriodView,
   fleetSummaryEncoder,
 } from './fleetSummaryText.ts';
-import { FLEET_WINDOW_ERRORS, FLEET_WINDOW_PARAMETERS, readFleetWindow } from './fleetWindow.ts';
 import { type DeviceSummary, type FleetSummaryPorts, summarizeFleet } from './summarizeFleet.ts';
 
 const FLEET_SUMMARY_BY = choiceParameter(
