@@ -1,6 +1,7 @@
 import type { VarintReader, VarintWriter } from '../../lib/varints.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { BitCost, readFrame, readResiduals, writeFrame, writeResiduals } from './residuals.ts';
+import { readFrame, writeFrame } from './frames.ts';
+import { BitCost, readResiduals, writeResiduals } from './residuals.ts';
 import { WAY_PARTS, type WayPart } from './way.ts';
 
 /**

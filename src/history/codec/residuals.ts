@@ -1,5 +1,5 @@
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { VarintReader, VarintWriter } from '../../lib/varints.ts';
+import { readFrame, writeFrame } from './frames.ts';
 
 /**
  * Integers below 2^52 in size, most of them small, as bytes. Each becomes a whole number (zigzag: 0, −1, 1, −2 … are 0, 1,
@@ -152,46 +152,4 @@ class BitWriter {
     this.#heldBits = 0;
     return this.#bytes.subarray(0, this.#at);
   }
-}
-
-/**
- * Few values, each with its own frequency: nearly all of what can be gained is Huffman's code of single bytes, and the short
- * matches that a search finds take more than they save.
- */
-const PARAMETERS = {
-  [constants.ZSTD_c_compressionLevel]: 3,
-  [constants.ZSTD_c_strategy]: constants.ZSTD_fast,
-  [constants.ZSTD_c_minMatch]: 7,
-};
-/** Of what Node takes. */
-const CHUNK_BYTES_MIN = 64;
-/** In front of every frame. */
-const MAGIC = Buffer.from('28b52ffd', 'hex');
-
-/**
- * Compresses bytes: a byte that is all of them, after a zero, or a Zstandard frame without its magic number, after its
- * length.
- */
-export function writeFrame(writer: VarintWriter, bytes: Uint8Array): void {
-  const first = bytes[0] ?? 0;
-  if (bytes.every((byte) => byte === first)) {
-    writer.number(0);
-    writer.byte(first);
-    return;
-  }
-  const frame = zstdCompressSync(bytes, { params: PARAMETERS, pledgedSrcSize: bytes.length });
-  writer.number(frame.length - MAGIC.length);
-  writer.append(frame.subarray(MAGIC.length));
-}
-
-/** Reads `count` bytes. */
-export function readFrame(reader: VarintReader, count: number): Uint8Array {
-  const frameBytes = reader.number();
-  if (frameBytes === 0) return new Uint8Array(count).fill(reader.byte());
-  const frame = Buffer.concat([MAGIC, reader.take(frameBytes)]);
-  // One piece of memory, and a byte more: the decompressor takes another piece when one is full.
-  const chunkSize = Math.max(count + 1, CHUNK_BYTES_MIN);
-  const bytes = zstdDecompressSync(frame, { maxOutputLength: count, chunkSize });
-  if (bytes.length !== count) throw new RangeError('a column has more values than points');
-  return bytes;
 }
