@@ -116,9 +116,10 @@ async function loadDevices(
     await inTurns(turns, 'log', putDevices(fleet, rows), true);
     if (kind === 'moved') continue;
     const present = new Set(rows.map(({ fields }) => fields.id));
-    for (const { worldId, ...removal } of await awaitReply(selectRemovalsById(sql, part))) {
+    // Oldest first: the last of the devices that had an IMEI one after the other is the one that its readers may know.
+    const removals = (await awaitReply(selectRemovalsById(sql, part))).sort((a, b) => a.atMs - b.atMs);
+    for (const { worldId, ...removal } of removals)
       fleet.putRemoval(worldId, removal, !present.has(removal.deviceId));
-    }
   }
 }
 

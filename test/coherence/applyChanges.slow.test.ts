@@ -181,6 +181,40 @@ describe('changes of the feed', () => {
     assert.deepEqual([...memory.fleet.watch.touched('devices')], [1, 3]);
   });
 
+  test('of devices that had one IMEI, the last removal counts, in whatever order they are read', async () => {
+    const removal = (id: number, xid: string, at: number) => {
+      const row = { world_id: WORLD_ID, device_id: id, imei: fields(1).imei, xid, xmax: 1_000 };
+      return { ...row, at: new Date(at) };
+    };
+    const rows = [removal(1, '20', 1_000), removal(2, '22', 2_000)];
+    for (const read of [rows, rows.toReversed()]) {
+      const memory = emptyMemory();
+      // Another pod knew the second one as well, which was made by transaction 21.
+      memory.fleet.putDevice(fields(1), 10);
+      const query = (text: readonly string[]) =>
+        Promise.resolve(text.join().includes('device_removal') ? [...read] : []);
+      const sql = Object.assign(query, { copy: () => Promise.resolve() }) as unknown as Sql;
+      const ports = { sql, turns: new WorkTurns<string>(0), awaitReply: <T>(reply: Promise<T>) => reply };
+      const change = {
+        kind: 'device',
+        worldId: WORLD_ID,
+        worldVersion: null,
+        payload: null,
+        stays: null,
+      } as const;
+      await applyChanges(ports, memory, [
+        { ...change, entityIds: [1], xid: 20 },
+        { ...change, entityIds: [2], xid: 22 },
+      ]);
+      const isWanted = () => true;
+      const changed = memory.fleet.changed([WORLD_ID], { fromXid: 0, after: null, limit: 9, isWanted });
+      assert.deepEqual(
+        changed.map(({ device, editedXid }) => [device, editedXid]),
+        [[null, 22]],
+      );
+    }
+  });
+
   test('position updates of unknown devices return their ids', () => {
     const { result } = countSteps(
       new Fleet(),
