@@ -100,7 +100,7 @@ export interface ChangeQuery {
   /** Only changes behind this place. */
   readonly after: ChangePlace | null;
   readonly limit: number;
-  readonly isWanted: (movedXid: number, editedXid: number) => boolean;
+  readonly isWanted: (movedXid: number, editedXid: number, id: number) => boolean;
 }
 
 /**
@@ -187,7 +187,7 @@ export class ChangeOrder {
         if (xid < fromXid) continue;
         const id = columns.id(slot);
         if (after !== null && !isBehind(xid, id, after)) continue;
-        if (isWanted(moved, edited)) first.offer({ slot, xid, id, movedXid: moved, editedXid: edited });
+        if (isWanted(moved, edited, id)) first.offer({ slot, xid, id, movedXid: moved, editedXid: edited });
       }
     }
     return first.inOrder();

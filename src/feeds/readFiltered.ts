@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { FirstChanges } from '../devices/changeOrder.ts';
 import { ageLimitsMs, type DeviceFilter, passesGroups, passesTime } from '../devices/living/deviceFilter.ts';
 import type { Changed } from '../devices/worldChanges.memory.ts';
@@ -66,8 +67,23 @@ export function* readFiltered(
     const page = readDevices(present, worldIds, read, DEVICES_PER_STEP);
     lookedAt += DEVICES_PER_STEP;
     if (page.items.some((item) => mayHaveBeenSeen(item, read, filter))) return null;
-    const end = takePage(items, page, read, filter, limit, nowMs);
+    const before = read;
+    const end = takePage(items, page, before, filter, limit, nowMs);
     read = { ...end.read, filtered: from.filtered };
+    const isRoundOver = before.listedTo === null && !end.isFull && read.open === null;
+    if (isRoundOver && (filter.groups !== null || filter.seen !== null)) {
+      const behindId = yield* takeOvertaken(items, view, worldIds, before, read.seen, filter, limit);
+      if (behindId === 'seen') return null;
+      if (behindId !== null) {
+        const open = { upTo: read.seen, after: { xid: BEHIND_ALL_XID, id: behindId } };
+        return {
+          items: [...items.values()],
+          read: { ...read, seen: before.seen, open },
+          hasMore: true,
+          isCut: false,
+        };
+      }
+    }
     const isOver = end.isFull || page.isCut || (page.hasMore && lookedAt >= LOOKED_AT_MAX);
     if (isOver) return { items: [...items.values()], read, hasMore: true, isCut: page.isCut };
     if (!page.hasMore) break;
@@ -109,13 +125,57 @@ function takePage(
   return { read: page.read, isFull: false };
 }
 
+/** Behind all changes of a round: its reader lacks only what was overtaken. */
+const BEHIND_ALL_XID = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Adds the devices that were edited in a round and moved before it had come to them, as far as their groups keep them out now.
+ * The round leaves them to the next one, for which their edit is seen: it could not tell that they may have passed before. By
+ * id, so that this ends while they move on. Returns the id behind which it has to go on, or null; `seen`: a reader who is
+ * limited to groups may have seen one that it sees no longer.
+ */
+function* takeOvertaken(
+  items: Map<string, FilteredItem>,
+  view: () => FleetView | null,
+  worldIds: readonly number[],
+  { seen, open }: DevicesRead,
+  upTo: Snapshot,
+  filter: DeviceFilter,
+  limit: number,
+): Steps<number | 'seen' | null> {
+  for (let behindId = open?.after?.xid === BEHIND_ALL_XID ? open.after.id : 0; ; ) {
+    const present = view();
+    if (present === null) return behindId;
+    const first = new FirstChanges<{ xid: number; id: number }>(DEVICES_PER_STEP);
+    const isWanted = (moved: number, edited: number, id: number): boolean => {
+      const isOvertaken = !seen.sees(edited) && upTo.sees(edited) && !upTo.sees(moved);
+      if (isOvertaken && id > behindId) first.offer({ xid: 0, id });
+      return false;
+    };
+    present.fleet.changed(worldIds, { fromXid: seen.xmin, after: null, limit: 0, isWanted });
+    const ids = first.inOrder().map(({ id }) => id);
+    for (const item of present.fleet.living.shown(worldIds, ids)) {
+      if (!passesGroups(filter, item.device.groups)) {
+        if (mayHaveBeenSeen(item, { seen, listedTo: null }, filter)) return 'seen';
+        const imei = imeiOf(item);
+        if (items.size === limit && !items.has(imei)) return behindId;
+        items.set(imei, { item, isLeft: true });
+      }
+      behindId = item.id;
+    }
+    if (ids.length < DEVICES_PER_STEP) return null;
+    behindId = ids.at(-1) as number;
+    yield;
+  }
+}
+
 /**
  * Whether a reader who is limited to groups saw a device before that it does not see now. Memory has no groups of before, and
  * to tell the reader of every device that was edited or removed would tell of those that it never saw.
  */
 function mayHaveBeenSeen(
   { device, editedXid }: Changed,
-  { seen, listedTo }: DevicesRead,
+  { seen, listedTo }: Pick<DevicesRead, 'seen' | 'listedTo'>,
   { seen: groups }: DeviceFilter,
 ): boolean {
   // The list has each device once.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { type DeviceFilter, readFilter } from '../../src/devices/living/deviceFilter.ts';
+import { type DeviceFilter, filterSeen, readFilter } from '../../src/devices/living/deviceFilter.ts';
 import type { FeedAnswer } from '../../src/feeds/pages.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { ChangingFleet, SHARED_WORLD } from '../support/feeds/changingFleet.ts';
@@ -95,7 +95,7 @@ function filledMemory(t: TestContext): MemoryFeed {
 
 function move(memory: MemoryFeed, id: number, recordedAtMs: number): void {
   memory.change((xid) => {
-    const position = positionAt(id, id, recordedAtMs, { speedKmh: 50 });
+    const position = positionAt(id % 90, id % 90, recordedAtMs, { speedKmh: 50 });
     memory.fleet.move(id, position, { headingDeg: 0, ignition: null, revision: xid, xid });
   });
 }
@@ -134,6 +134,57 @@ describe('changes of what passes a filter', () => {
       }),
       { seed: 6, numRuns: runs(8) },
     );
+  });
+
+  test('tell what an edit made leave, also where it has moved on since the page before', async () => {
+    const memory = new MemoryFeed(0);
+    const ids = [1, 2, 3, 4, 5];
+    const put = (groups: readonly string[]) =>
+      memory.change((xid) => {
+        for (const id of ids)
+          memory.fleet.putDevice(fieldsOf({ id, worldId: WORLD, groups, editedAtMs: xid }), xid);
+      });
+    put(['north']);
+    const follower = new Follower({ group: 'north' });
+    await follower.page(memory, 10);
+    assert.equal(follower.shown.size, ids.length);
+    put([]);
+    // The others are overtaken by their points, again and again while a round goes on.
+    let pages = 0;
+    do {
+      await follower.page(memory, 1);
+      for (const id of ids) move(memory, id, NOW_MS + pages);
+      assert.ok(pages++ < 20, 'it ends');
+    } while (follower.hasMore);
+    assert.deepEqual([...follower.shown.keys()], []);
+    assert.deepEqual(await follower.page(memory, 10), []);
+    memory.close();
+  });
+
+  test('have a reader who is limited to groups begin anew where a device has left them and moved on', async () => {
+    const memory = new MemoryFeed(0);
+    const put = (id: number, groups: readonly string[]) =>
+      memory.change((xid) =>
+        memory.fleet.putDevice(fieldsOf({ id, worldId: WORLD, groups, editedAtMs: xid }), xid),
+      );
+    // More than a page looks at in one step.
+    const ids = Array.from({ length: 520 }, (_, n) => n + 1);
+    const last = ids.length;
+    for (const id of ids) put(id, ['north']);
+    const groups = { names: new Set(['north']), key: 'north' };
+    const filter = filterSeen(Object.assign([WORLD], { groups }), null);
+    assert.ok(filter !== null);
+    const page = (cursor: string | null, limit: number) =>
+      memory.feed.next(CALLER, { cursor, limit, waitMs: 0, gatherMs: 0, filter });
+    const { meta } = taken(await page(null, 1_000));
+    for (const id of ids.slice(0, -1)) move(memory, id, NOW_MS);
+    put(last, []);
+    const first = taken(await page(meta.cursor, 1));
+    assert.equal(first.meta.has_more, true);
+    move(memory, last, NOW_MS);
+    const second = await page(first.meta.cursor, 1_000);
+    assert.equal(typeof second === 'string' ? second : 'a page', 'expired');
+    memory.close();
   });
 
   test('do not tell of devices that their groups alone keep out', async (t) => {
