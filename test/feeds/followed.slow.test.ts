@@ -278,6 +278,9 @@ async function copyDatabase(databaseUrl: string, from: string, to: string): Prom
     select pg_terminate_backend(pid) from pg_stat_activity where datname in (${from}, ${to})`;
   await admin`drop database if exists ${identifier(to)} with (force)`;
   await admin`create database ${identifier(to)} template ${identifier(from)}`;
+  // Sequences are copied with how many of their numbers are in the log already, but their log is of the other database: after
+  // a crash they would give these numbers again.
+  await admin`checkpoint`;
   await admin.end();
 }
 
