@@ -301,8 +301,17 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('No event fits').waitFor();
     await page.getByLabel('Type').selectOption('Entries');
     await waitFor(() => page.url().endsWith(`#events?type=geofence_enter&area=${id}`));
+    // The answer is below the fold of a low window, and comes into view.
+    const size = page.viewportSize() as { width: number; height: number };
+    const low = 420;
+    await page.setViewportSize({ ...size, height: low });
     await why.click();
-    await page.getByLabel('Why: Van 12 entered Yard').locator('.why').waitFor();
+    const answer = page.getByLabel('Why: Van 12 entered Yard').locator('.why');
+    await waitFor(async () => {
+      const box = await answer.boundingBox();
+      return box !== null && box.height > 50 && box.y + box.height <= low;
+    }, 'the answer is not in view');
+    await page.setViewportSize(size);
     await page.getByLabel('Vehicle').fill('bus');
     await page.keyboard.press('Enter');
     await page.getByText('No event fits').waitFor();

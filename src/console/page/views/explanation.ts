@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLoaded } from '../api.ts';
 import { fieldText, msOfField, Sentence, Time, timeText } from '../format.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
@@ -11,12 +11,18 @@ import { VehicleFormField } from './vehicleField.ts';
 /** What explain answers at this path, with a picture of it. `dwellSeconds`: the minimum stay that is drawn. */
 export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: number }): VNode {
   const { reply, reload } = useLoaded<Explanation>(path);
+  const place = useRef<HTMLElement>(null);
+  const isLoaded = reply !== null;
+  // The panel was brought into view when it was empty.
+  useLayoutEffect(() => {
+    if (isLoaded) place.current?.scrollIntoView({ block: 'nearest' });
+  }, [isLoaded]);
   if (reply === null) return html`<p class="loading" role="status">Looking at the points…</p>`;
   if (!reply.ok)
     return html`<p class="error" role="alert">${reply.message} <button type="button" onClick=${reload}>Try again</button></p>`;
   const { verdict, message, visits, gaps, notes } = reply.data;
   const { window } = reply.meta;
-  return html`<div class="why" role="status">
+  return html`<div class="why" role="status" ref=${place}>
     <p><strong>${verdict.replaceAll('_', ' ')}</strong>: <${Sentence} text=${message} /></p>
     ${window !== undefined && html`<${Picture} line=${timeLine(reply.data, window, dwellSeconds)} window=${window} />`}
     <ul>${visits.map(

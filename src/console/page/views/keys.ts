@@ -134,7 +134,7 @@ function KeyForm(props: {
       defaultValue=${apiKey?.allowlist.join(', ') ?? ''} />
     ${apiKey === null && html`<${Field} name="groups" label="Sees only devices of these groups (empty: all)" placeholder="north" />`}
     ${apiKey === null && html`<${Field} name="expires_at" label="Ends (empty: never)" type="datetime-local" />`}
-    <button>${button}</button>
+    <button class="main">${button}</button>
   <//>`;
 }
 

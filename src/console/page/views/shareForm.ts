@@ -39,7 +39,7 @@ export function ShareForm({ imeis, made }: { imeis: readonly string[]; made: () 
       <//>
       <${Field} name="delay_seconds" label="Seconds by which places are late" inputmode="numeric" defaultValue="0" />
       <${Choices} name="show" label="It shows, beside the place" values=${SHOWN} chosen=${['name']} />
-      <button>Make a link</button>
+      <button class="main">Make a link</button>
     <//>
     ${url !== null && html`<${Secret} label="The link:" text=${url} />`}`;
 }

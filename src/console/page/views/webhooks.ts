@@ -207,7 +207,7 @@ function WebhookForm({
       ${Object.entries(POLICIES).map(([policy, text]) => html`<option value=${policy} selected=${policy === (webhook?.retry_policy ?? 'exponential')}>${text}</option>`)}
     <//>
     <${Field} name="max_retries" label="Attempts at most" inputmode="numeric" defaultValue=${webhook?.max_retries ?? 5} />
-    <button>${webhook === null ? 'Make a webhook' : 'Save'}</button>
+    <button class="main">${webhook === null ? 'Make a webhook' : 'Save'}</button>
   <//>`;
 }
 
