@@ -43,10 +43,8 @@ export async function selectLastPoints(sql: Tx, ranges: readonly PointRange[]): 
       { deviceId: row.id, recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude },
     ]),
   );
-  left = left.map((range) => ({
-    ...range,
-    fromMs: (last.get(range.deviceId)?.recordedAtMs ?? range.fromMs - 1) + 1,
-  }));
+  // Of two with the same time that of a packed row counts: it came first.
+  left = left.map((range) => ({ ...range, fromMs: last.get(range.deviceId)?.recordedAtMs ?? range.fromMs }));
   for (let look = 0; look < LOOKS_BACK && left.length > 0; look++) {
     const further: PointRange[] = [];
     await unpackNewest(

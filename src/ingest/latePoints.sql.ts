@@ -85,7 +85,7 @@ export async function selectPredecessors(
     const inPacked = packed.get(n) ?? null;
     if (row.recorded_at === null) return inPacked;
     const inRows = { recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude };
-    return inPacked !== null && inPacked.recordedAtMs > inRows.recordedAtMs ? inPacked : inRows;
+    return inPacked !== null && inPacked.recordedAtMs >= inRows.recordedAtMs ? inPacked : inRows;
   });
 }
 

@@ -157,9 +157,11 @@ describe('a packed history', () => {
     await assertBacktestAlike();
   }
 
-  async function assertBacktestAlike(): Promise<void> {
+  async function assertBacktestAlike(
+    fromMs = NOW_MS - (10 + upTo(20)) * DAY_MS - upTo(DAY_MS),
+  ): Promise<void> {
     const area = { name: 'Rome', type: 'circle', center: { lat: 41.95, lng: 12.5 }, radius_m: 9_000 };
-    const from = new Date(NOW_MS - (10 + upTo(20)) * DAY_MS - upTo(DAY_MS)).toISOString();
+    const from = new Date(fromMs).toISOString();
     const to = new Date(NOW_MS - upTo(8 * DAY_MS)).toISOString();
     const body = { area, from, to, dwell_seconds: [0, 60, 600] };
     const [one, other] = await both(({ pod, key }) =>
@@ -249,6 +251,11 @@ describe('a packed history', () => {
       insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites)
       select device_id, first_at, 0, 0, 0, 0, 0, 0 from packed_points where count > 1`;
     await assertPointsAlike();
+    // The last point before the window is one of those.
+    const first = await packed.sql<{ at: Date }[]>`
+      select first_at as at from packed_points where count > 1 and first_at < ${new Date(NOW_MS - 9 * DAY_MS)}
+      order by first_at desc limit 20`;
+    for (const { at } of first) await assertBacktestAlike(at.getTime() + 1);
     await packPoints(packed.sql);
     await assertPointsAlike();
     assert.equal(await rowsLeft(TODAY_MS - 2 * DAY_MS), 0);
