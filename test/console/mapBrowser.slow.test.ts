@@ -373,6 +373,15 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       await jump(page, '{ center: [179, -17], zoom: 12 }');
       await page.getByRole('button', { name: AREA.name, pressed: true }).click();
       await waitFor(isFree, 'the area that was chosen already is not in sight again');
+      // Where it is a speck, the map goes near; where it is seen, the map stays.
+      const zoom = () => page.evaluate<number>(`${MAP}.getZoom()`);
+      await jump(page, `{ center: [${AREA.center.lng}, ${AREA.center.lat}], zoom: 4 }`);
+      await page.getByRole('button', { name: AREA.name, pressed: true }).click();
+      await waitFor(async () => (await zoom()) > 8, 'the map has not gone near an area that is a speck');
+      await rest(page);
+      const near = await zoom();
+      await page.getByRole('button', { name: AREA.name, pressed: true }).click();
+      assert.equal(await zoom(), near);
     }
     assert.deepEqual(complaints, []);
   });

@@ -62,6 +62,8 @@ const LABELS_ZOOM = 12;
 const FIT_ZOOM_MAX = 13;
 /** The map has been sent elsewhere: it does not go back to the fleet that comes in. */
 const NOWHERE = '';
+/** An area that is smaller on the map is not seen. */
+const SPECK_PX = 40;
 /** How much closer a click on a cluster looks. */
 const CLOSER_ZOOMS = 2;
 /** A click is rarely exact. */
@@ -273,7 +275,11 @@ export class MapView {
     this.#sent.onceShown(() => {
       const { x, y } = this.#project({ lng: (west + east) / 2, lat: (south + north) / 2 });
       const { top, right, bottom } = this.#sent.free;
-      const isInSight = x >= 0 && y >= top && x <= right && y <= bottom;
+      const widthPx = (worldPxOf(this.map) * (east - west)) / 360;
+      const heightPx =
+        this.#project({ lng: west, lat: south }).y - this.#project({ lng: west, lat: north }).y;
+      const isSpeck = Math.max(widthPx, heightPx) < SPECK_PX;
+      const isInSight = !isSpeck && x >= 0 && y >= top && x <= right && y <= bottom;
       if (!isInSight) this.#sent.goTo(bounds, STREET_ZOOM);
     });
     return true;
