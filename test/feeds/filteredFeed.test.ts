@@ -149,7 +149,7 @@ describe('changes of what passes a filter', () => {
     await follower.page(memory, 10);
     assert.equal(follower.shown.size, ids.length);
     put([]);
-    // The others are overtaken by their points, again and again while a round goes on.
+    // A point of each device comes after every page, so the round does not come to most of the edits.
     let pages = 0;
     do {
       await follower.page(memory, 1);

@@ -76,7 +76,7 @@ async function measureFanout(context: CaseContext): Promise<CaseOutcome> {
   await sleep(smoke ? 0 : SETTLE_MS);
   const idle = await pod.ask({ kind: 'collected' });
 
-  // A pod that has just opened so many streams was busy, and lets a group rest longer for it.
+  // A pod that was busy lets a group rest longer, and to open so many streams keeps it busy.
   const reopen = async () => {
     await counters.ask({ kind: 'close' });
     await open();

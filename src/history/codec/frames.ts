@@ -47,7 +47,7 @@ const decoder = new ZSTDDecoder();
 let loading: Promise<boolean> | null = null;
 let isLoaded = false;
 
-/** Loads the faster decompressor; false where that is not possible. Until then, and in that case for ever, node:zlib is used. */
+/** Loads the faster decompressor; false where that is not possible. Until it is there, node:zlib is used. */
 export function loadDecoder(): Promise<boolean> {
   loading ??= decoder.init().then(
     () => {
