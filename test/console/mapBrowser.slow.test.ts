@@ -373,6 +373,18 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       await jump(page, '{ center: [179, -17], zoom: 12 }');
       await page.getByRole('button', { name: AREA.name, pressed: true }).click();
       await waitFor(isFree, 'the area that was chosen already is not in sight again');
+      // The panel gets another height on the way there.
+      await page.emulateMedia({ reducedMotion: 'no-preference' });
+      await jump(page, '{ center: [179, -17], zoom: 12 }');
+      await page.getByRole('button', { name: AREA.name, pressed: true }).click();
+      assert.ok(await page.evaluate<boolean>(`${MAP}.isMoving()`), 'the map does not fly');
+      const setHeight = (css: string) =>
+        page.evaluate(`document.querySelector('main').style.height = '${css}'`);
+      await setHeight('120px');
+      await waitFor(isFree, 'the map has not arrived');
+      await setHeight('');
+      await page.emulateMedia({ reducedMotion: 'reduce' });
+      await rest(page);
       // Where it is a speck, the map goes near; where it is seen, the map stays.
       const zoom = () => page.evaluate<number>(`${MAP}.getZoom()`);
       await jump(page, `{ center: [${AREA.center.lng}, ${AREA.center.lat}], zoom: 4 }`);

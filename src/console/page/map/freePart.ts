@@ -41,9 +41,12 @@ export function freePart(map: Rect, bar: Rect | null, panel: Rect | null): Paddi
 
 /**
  * What the map is moved to comes into the part that no panel covers, until the returned function is called. `changed`: that
- * part has another size.
+ * part has another size, which has ended a flight of the map where `isFlying`.
  */
-export function centreInFreePart(map: MapLibre, changed = (): void => undefined): () => void {
+export function centreInFreePart(
+  map: MapLibre,
+  changed: (isFlying: boolean) => void = () => undefined,
+): () => void {
   const container = map.getContainer();
   let before = '';
   const pad = (): void => {
@@ -56,8 +59,9 @@ export function centreInFreePart(map: MapLibre, changed = (): void => undefined)
     const text = JSON.stringify(free);
     if (text === before) return; // it would end a flight
     before = text;
+    const isFlying = map.isMoving();
     map.setPadding(free);
-    changed();
+    changed(isFlying);
   };
   const changes = new ResizeObserver(pad);
   map.on('resize', pad);
@@ -72,9 +76,18 @@ export function centreInFreePart(map: MapLibre, changed = (): void => undefined)
 export class Camera {
   readonly #map: MapLibre;
   #waiting: (() => void) | null = null;
+  /** Begins the present flight. */
+  #flight: (() => void) | null = null;
 
   constructor(map: MapLibre) {
     this.#map = map;
+    map.on('moveend', () => {
+      const ended = this.#flight;
+      // `flyAgain` comes before, where the size of the free part has ended it.
+      queueMicrotask(() => {
+        if (this.#flight === ended) this.#flight = null;
+      });
+    });
     map.on('resize', () => {
       if (this.#waiting !== null) this.onceShown(this.#waiting);
     });
@@ -102,8 +115,20 @@ export class Camera {
 
   /** The margin is smaller where little is free: nothing would fit between large ones. */
   goTo(bounds: LngLatBoundsLike, maxZoom: number): void {
-    const { left, top, right, bottom } = this.free;
-    const padding = Math.min(MARGIN_PX, (right - left) / 4, (bottom - top) / 4);
-    this.#map.fitBounds(bounds, { padding, maxZoom });
+    this.fly(() => {
+      const { left, top, right, bottom } = this.free;
+      const padding = Math.min(MARGIN_PX, (right - left) / 4, (bottom - top) / 4);
+      this.#map.fitBounds(bounds, { padding, maxZoom });
+    });
+  }
+
+  fly(flight: () => void): void {
+    this.#flight = () => flight();
+    this.#flight();
+  }
+
+  /** Goes on to where the map was sent last, unless it has arrived. */
+  flyAgain(): void {
+    if (this.#flight !== null) this.fly(this.#flight);
   }
 }

@@ -125,7 +125,8 @@ export class MapView {
     this.#labels.addTo(this.map);
     this.#layer.addTo(this.map);
     this.#stops.push(
-      centreInFreePart(this.map, () => {
+      centreInFreePart(this.map, (isFlying) => {
+        if (isFlying) this.#sent.flyAgain();
         if (!isLarge.peek()) this.#fit(this.#table.places(nowSeconds()));
       }),
     );
@@ -262,7 +263,8 @@ export class MapView {
     const place = this.#table.placeOf(imei, nowSeconds()) ?? hidden;
     if (place === null) return false;
     this.#fitted.camera = NOWHERE;
-    this.map.flyTo({ center: place, zoom: Math.max(STREET_ZOOM, this.map.getZoom()), essential: false });
+    const zoom = Math.max(STREET_ZOOM, this.map.getZoom());
+    this.#sent.fly(() => this.map.flyTo({ center: place, zoom, essential: false }));
     return true;
   }
 
