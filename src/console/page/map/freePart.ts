@@ -89,7 +89,7 @@ export class Camera {
       });
     });
     map.on('resize', () => {
-      if (this.#waiting !== null) this.onceShown(this.#waiting);
+      if (this.#waiting !== null) this.#moveIfShown(this.#waiting);
     });
   }
 
@@ -98,12 +98,20 @@ export class Camera {
    * has a size that is not its own, and would go elsewhere, or nowhere.
    */
   onceShown(move: () => void): void {
+    if (this.#moveIfShown(move)) return;
+    // A map that was hidden for less than a frame has no new size afterwards.
+    const again = () => this.#waiting === move && this.#moveIfShown(move);
+    requestAnimationFrame(() => requestAnimationFrame(again));
+  }
+
+  #moveIfShown(move: () => void): boolean {
     const { clientWidth, clientHeight } = this.#map.getContainer();
     const canvas = this.#map.getCanvas();
     const isSized = canvas.clientWidth === clientWidth && canvas.clientHeight === clientHeight;
     const isShown = clientWidth > 0 && isSized;
     this.#waiting = isShown ? null : move;
     if (isShown) move();
+    return isShown;
   }
 
   /** The part of the map that no panel covers, in pixels of the map. */
