@@ -17,7 +17,7 @@ const LOOKS: Looks = { everyMs: 5_000, answerLimitMs: 5_000, inVain: 3 };
  * The result of `run`, which sends one statement on `client`. However long it takes, or waits for a lock, it is waited for
  * while Postgres is at work on it: a connection beside it looks every five seconds. When Postgres says three times in a row
  * that this session does nothing, or does not answer at all, the connection is considered dead: it is closed, and this rejects,
- * 15 to 30 s after the silence began. An error, such as too many connections, counts as an answer, and the wait goes on.
+ * 15 to 30 s after the silence began. An error, such as too many connections, counts as an answer.
  *
  * `pid`: the process id of the session, asked of Postgres. The id that the driver knows is wrong behind a pooler.
  */
